@@ -1,0 +1,74 @@
+# Every target prepares what it needs: a stock python3 (3.11 or newer), make and git are enough.
+# `.venv/.demo` and `.venv/.dev` are stamps: newer than the lock file they were installed from.
+
+PYTHON ?= python3
+NAME ?= manufacturing
+PORT ?= 8000
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+# The dev lock holds all of the demo lock, so nothing is taken away from a venv that has it.
+RUNTIME := $(if $(wildcard $(VENV)/.dev),$(VENV)/.dev,$(VENV)/.demo)
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
+
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export UV_NO_PROGRESS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help install demo test check bench format lock clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make install                        install Frontdesk and the demo data into $(VENV)"
+	@echo "make demo [NAME=flights] [PORT=8000]  serve a demo"
+	@echo "make test [ARGS=...]                run the tests, with branch coverage"
+	@echo "make check                          format, lint, types, import contracts, committed contracts"
+	@echo "make bench                          measure, on this machine"
+	@echo "make format                         format and fix what can be fixed"
+	@echo "make lock [ARGS=--upgrade]          write the lock files anew"
+	@echo "make clean                          remove $(VENV) and caches"
+
+install: $(RUNTIME)
+
+demo: $(RUNTIME)
+	$(BIN)/frontdesk demo $(NAME) --port $(PORT)
+
+test: $(VENV)/.dev
+	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/frontdesk openapi --check
+
+bench: $(VENV)/.dev
+	$(BIN)/python tests/bench/bench.py $(ARGS)
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+lock: $(VENV)/.uv
+	$(COMPILE) $(ARGS) requirements/uv.in -o requirements/uv.txt
+	$(COMPILE) $(ARGS) --extra dev pyproject.toml requirements/build.in -o requirements/dev.txt
+	$(COMPILE) $(ARGS) --extra demo -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/demo.txt
+
+clean:
+	rm -rf $(VENV) dist .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.uv: requirements/uv.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Frontdesk needs Python 3.11 or newer, and $(PYTHON) is not: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "This Python can't make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements/uv.txt
+	@touch $@
+
+$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml $(VENV)/.uv
+	$(UV) pip sync --quiet --require-hashes --compile-bytecode $<
+	$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,190 @@
+"""The ``frontdesk`` command."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvicorn
+from fastapi import FastAPI
+from rich.console import Console
+from rich.table import Table
+
+from app.demo import DEMOS
+from app.main import create_app, load_managers
+from app.openapi import event_schema
+from app.settings import DATA_FOLDER, Settings, load_settings
+from app.store import check as check_store
+from app.store import migrate as migrate_store
+from schema import Managers
+from schema.errors import ConfigurationError
+from schema.query import Reader
+from schema.reads import prepare_database
+
+_GRACE_S = 10
+_CONTRACT = Path("openapi")
+_QUESTIONS = {
+    "manufacturing": "Which projects use aluminum parts?",
+    "flights": "Which planes were built before 1960?",
+    "toy": "Which projects use aluminum parts?",
+}
+_EXAMPLE = """\
+curl -N -X POST http://{host}:{port}/chat/stream/ \\
+  -H 'content-type: application/json' -d '{{"text":"{question}"}}'
+"""
+_console = Console()
+_errors = Console(stderr=True)
+
+cli = typer.Typer(
+    help="A front desk for your data: ask your managers in plain language.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Port = Annotated[int, typer.Option(help="The port to listen on.", min=1, max=65535)]
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+
+
+def main() -> None:
+    """Run a command; a wrong set-up is told in one sentence and exits with status 2."""
+    sys.path.insert(0, str(Path.cwd()))  # "module:attribute" settings name modules found from here
+    try:
+        cli()
+    except ConfigurationError as error:
+        _errors.print(f"frontdesk: {error}", style="red", markup=False, highlight=False)
+        raise SystemExit(2) from None
+
+
+@cli.command()
+def demo(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(DEMOS)}.")] = "manufacturing",
+    port: Port = 8000,
+    host: Host = "127.0.0.1",
+) -> None:
+    """Serve a demo with its own data: no key, no network, nothing to configure.
+
+    Example: frontdesk demo flights --port 8080
+    """
+    if name not in DEMOS:
+        raise typer.BadParameter(f"there is no demo {name!r}; choose from {', '.join(DEMOS)}.")
+    url = f"sqlite+aiosqlite:///{DATA_FOLDER}/demo-{name}.db"
+    settings = load_settings(managers=DEMOS[name], database_url=url)
+    managers = load_managers(settings.managers)
+    asyncio.run(_set_up(managers, url))
+    _console.print(
+        f"\n[bold]The {name} demo[/] is at http://{host}:{port}/docs - press Ctrl-C to stop. Ask:\n"
+    )
+    print(_EXAMPLE.format(host=host, port=port, question=_QUESTIONS[name]))  # noqa: T201 for copying
+    _serve(create_app(managers, settings), settings, host=host, port=port)
+
+
+@cli.command()
+def serve(
+    port: Port = 8000,
+    host: Host = "127.0.0.1",
+    workers: Annotated[int, typer.Option(help="Processes that serve.", min=1)] = 1,
+) -> None:
+    """Serve the managers that FRONTDESK_MANAGERS names.
+
+    Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk serve --port 8080 --workers 2
+    """
+    settings = load_settings()
+    load_managers(settings.managers)
+    if settings.database_url is not None:
+        asyncio.run(check_store(settings.database_url))
+    _serve("app.main:app", settings, host=host, port=port, workers=workers)
+
+
+@cli.command()
+def migrate() -> None:
+    """Create the chat tables, or bring them up to date.
+
+    Example: FRONTDESK_DATABASE_URL=sqlite:////var/lib/shop/chat.db frontdesk migrate
+    """
+    url = load_settings().chat_database_url
+    asyncio.run(migrate_store(url))
+    _console.print("The chat tables are up to date.")
+
+
+@cli.command()
+def check() -> None:
+    """Show what is exposed, and check that it can be served.
+
+    Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk check
+    """
+    settings = load_settings()
+    managers = load_managers(settings.managers)
+    asyncio.run(_show_exposed(managers, settings))
+
+
+@cli.command()
+def openapi(
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference.")
+    ] = False,
+) -> None:
+    """Write the contract into ./openapi: OpenAPI, GraphQL schema and event schema."""
+    contract = _contract()
+    stale = [path for path, text in contract.items() if not _is_current(path, text)]
+    if check and stale:
+        names = ", ".join(str(path) for path in stale)
+        _errors.print(f"Out of date: {names}. Run `frontdesk openapi` and commit.", style="red")
+        raise typer.Exit(1)
+    for path in stale:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(contract[path])
+    _console.print("The contract is up to date.")
+
+
+def _serve(
+    app: FastAPI | str, settings: Settings, *, host: str, port: int, workers: int = 1
+) -> None:
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        workers=workers,
+        log_level=settings.log_level,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+
+
+async def _set_up(managers: Managers, url: str) -> None:
+    """Make a demo's database, if this is the first time."""
+    await migrate_store(url)
+    await prepare_database(managers, url)
+
+
+async def _show_exposed(managers: Managers, settings: Settings) -> None:
+    """Open the data as the server does, and list what can be asked for."""
+    url = settings.chat_database_url
+    if settings.database_url is not None:
+        await check_store(url)
+    async with Reader(managers, database_url=url) as reader:
+        table = Table("Manager", "Fields", "Relations", title="Exposed")
+        for manager in reader.index.managers.values():
+            relations = [f"{name} -> {link.target}" for name, link in manager.links.items()]
+            table.add_row(manager.name, ", ".join(manager.columns), ", ".join(relations))
+    _console.print(table)
+
+
+def _contract() -> dict[Path, str]:
+    """Build the files of the contract; the GraphQL schema is that of the manufacturing demo."""
+    managers = load_managers(DEMOS["manufacturing"])
+    app = create_app(managers, Settings())
+    return {
+        _CONTRACT / "openapi.json": _json(app.openapi()),
+        _CONTRACT / "schema.graphql": Reader(managers, database_url="").graphql.as_str() + "\n",
+        _CONTRACT / "events.schema.json": _json(event_schema()),
+    }
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _is_current(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text() == text

@@ -1,0 +1,438 @@
+"""Who may write in a conversation, and every write under that right.
+
+A run works under its conversation's lease. Each lease has a number, the fence, and each write names
+it: a holder that was given up for dead and comes back changes nothing. Source: design.md 3.
+"""
+
+import os
+import secrets
+import socket
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from app.records import (
+    LEASE,
+    NO_OFFSET,
+    RUN,
+    Claim,
+    Lease,
+    StoredRun,
+    clean,
+    entry_row,
+    fit,
+    frame,
+    last_event,
+    owner_key,
+    param,
+    read_window,
+    sha256,
+    sql,
+    stamp,
+)
+from app.store import StoredEntry, conversations, entries, run_events, runs
+from schema.errors import BadMessage, Interrupted, NotFound, TurnInProgress
+from schema.events import Actor, Ask, ConversationId, Failed, RunId, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A request for a run. ``run_id`` and ``conversation_id`` are fresh ids, used if needed."""
+
+    actor: Actor
+    ask: Ask
+    run_id: RunId
+    conversation_id: ConversationId
+    window: int
+    claim: Claim
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A new run has the lease: ``fence`` is its right to write, ``user_seq`` its question."""
+
+    conversation_id: ConversationId
+    fence: int
+    user_seq: int
+    window: tuple[StoredEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """What a run has to store: numbered frames and entries, under its fence."""
+
+    run_id: RunId
+    conversation_id: ConversationId
+    fence: int
+    frames: Sequence[tuple[int, bytes]]
+    entries: Sequence[StoredEntry]
+    next_seq: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run closed."""
+
+    status: str
+    usage: Usage | None
+    error_code: str | None
+    was_lost: bool = False
+
+
+class LeaseLost(Exception):
+    """The run's lease was given to somebody else: it must not write any more."""
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+_one = sa.literal_column("1", sa.Integer())
+
+
+def _insert(table: sa.Table) -> str:
+    return sql(sa.insert(table).values({column.name: param(column.name) for column in table.c}))
+
+
+# The statements of the fence: each changes one row, or none if the lease is somebody else's.
+_OF_RUN = (
+    (conversations.c.id == param("conversation"))
+    & (conversations.c.lease_run_id == param("run"))
+    & (conversations.c.lease_fence == param("fence"))
+)
+_TAKE_LEASE = sql(
+    sa.update(conversations)
+    .where(
+        conversations.c.id == param("conversation"),
+        conversations.c.lease_run_id.is_(None),
+        conversations.c.lease_fence == param("fence"),
+    )
+    .values(
+        next_seq=conversations.c.next_seq + _one,
+        lease_fence=conversations.c.lease_fence + _one,
+        lease_run_id=param("run"),
+        lease_holder=param("holder"),
+        lease_beat_at=param("now"),
+        last_user_at=param("now"),
+        updated_at=param("now"),
+    )
+)
+_KEEP_LEASE = sql(
+    sa.update(conversations)
+    .where(_OF_RUN)
+    .values(next_seq=param("next"), lease_beat_at=param("now"), updated_at=param("now"))
+)
+_END_LEASE = sql(
+    sa.update(conversations)
+    .where(_OF_RUN)
+    .values(
+        next_seq=param("next"),
+        lease_run_id=sa.null(),
+        lease_holder=sa.null(),
+        lease_beat_at=sa.null(),
+        updated_at=param("now"),
+    )
+)
+_BEAT = sql(
+    sa.update(conversations)
+    .where(
+        conversations.c.lease_run_id == param("run"),
+        conversations.c.lease_holder == param("holder"),
+    )
+    .values(lease_beat_at=param("now"))
+)
+
+_NEW_CONVERSATION = _insert(conversations)
+_NEW_RUN = _insert(runs)
+_NEW_EVENTS = _insert(run_events)
+_NEW_ENTRY = _insert(entries)
+_END_RUN = sql(
+    sa.update(runs)
+    .where(runs.c.id == param("run"))
+    .values(
+        {
+            name: param(name)
+            for name in (
+                *("status", "last_seq", "last_entry_seq", "input_tokens", "output_tokens"),
+                *("error_code", "was_lost", "ended_at"),
+            )
+        }
+    )
+)
+
+_OWN_CONVERSATION = sql(
+    sa.select(*LEASE).where(
+        conversations.c.id == param("id"), conversations.c.owner == param("owner")
+    )
+)
+_LATEST_CONVERSATION = sql(
+    sa.select(*LEASE)
+    .where(conversations.c.owner == param("owner"), conversations.c.last_user_at.is_not(None))
+    .order_by(conversations.c.last_user_at.desc())
+    .limit(_one)
+    .offset(NO_OFFSET)
+)
+_ORIGIN_CONVERSATION = sql(sa.select(*LEASE).where(conversations.c.origin_key == param("origin")))
+_LEASED_CONVERSATIONS = sql(sa.select(*LEASE).where(conversations.c.lease_run_id.is_not(None)))
+_REQUESTED_RUN = sql(
+    sa.select(runs.c.request_sha256, *RUN).where(
+        runs.c.owner == param("owner"), runs.c.request_id == param("request")
+    )
+)
+
+
+# --- admission ------------------------------------------------------------------------------------
+
+
+def admit(connection: sqlite3.Connection, request: Admission) -> Admitted | StoredRun:
+    """Take the lease, store the user's entry and the run, and read the window before it.
+
+    A repeated ``request_id`` gives the first run, and nothing is stored.
+    Raises: NotFound, TurnInProgress, BadMessage (the ``request_id`` came with another text).
+    """
+    owner, ask, now = owner_key(request.actor), request.ask, stamp(request.now)
+    if ask.request_id is not None:
+        first = _first_run(connection, owner, ask.request_id, ask.text)
+        if first is not None:
+            return first
+    lease = _choose(connection, owner, request)
+    if lease.run_id is not None:
+        if not request.claim.may_take(lease):
+            raise TurnInProgress
+        lease = _interrupt(connection, lease, request.now)
+    took = connection.execute(
+        _TAKE_LEASE,
+        {
+            "conversation": lease.conversation_id,
+            "fence": lease.fence,
+            "run": request.run_id,
+            "holder": request.claim.holder,
+            "now": now,
+        },
+    )
+    if took.rowcount != 1:
+        raise TurnInProgress
+    connection.execute(_NEW_RUN, _run_row(request, owner, lease))
+    user = StoredEntry(
+        kind="user",
+        content=clean(ask.text),
+        seq=lease.next_seq,
+        run_id=request.run_id,
+        created_at=request.now,
+    )
+    connection.execute(_NEW_ENTRY, entry_row(lease.conversation_id, user))
+    window = read_window(connection, lease.conversation_id, lease.next_seq, request.window)
+    return Admitted(lease.conversation_id, lease.fence + 1, lease.next_seq, window)
+
+
+def _first_run(
+    connection: sqlite3.Connection, owner: str, request_id: str, text: str
+) -> StoredRun | None:
+    row = connection.execute(
+        _REQUESTED_RUN, {"owner": owner, "request": fit(request_id)}
+    ).fetchone()
+    if row is None:
+        return None
+    digest, *run = row
+    if digest != sha256(text):
+        raise BadMessage("This request_id was used for another text.")
+    return StoredRun(*run)
+
+
+def _choose(connection: sqlite3.Connection, owner: str, request: Admission) -> Lease:
+    wanted = request.ask.conversation_id
+    if wanted is not None and wanted != "new":
+        own = {"id": wanted, "owner": owner}
+        row = connection.execute(_OWN_CONVERSATION, own).fetchone()
+        if row is None:
+            raise NotFound
+        return Lease(*row)
+    if wanted == "new" or request.actor.kind == "service":
+        return _new_conversation(connection, owner, request, origin=None)
+    latest = connection.execute(_LATEST_CONVERSATION, {"owner": owner}).fetchone()
+    if latest is None:
+        origin = fit(f"first:{owner}")
+        latest = connection.execute(_ORIGIN_CONVERSATION, {"origin": origin}).fetchone()
+        if latest is None:
+            return _new_conversation(connection, owner, request, origin)
+    return Lease(*latest)
+
+
+def _new_conversation(
+    connection: sqlite3.Connection, owner: str, request: Admission, origin: str | None
+) -> Lease:
+    row: dict[str, object] = {name: None for name in conversations.c.keys()}
+    now = stamp(request.now)
+    row |= {"id": request.conversation_id, "owner": owner, "origin_key": origin}
+    row |= {"created_at": now, "updated_at": now, "next_seq": 1, "lease_fence": 0}
+    connection.execute(_NEW_CONVERSATION, row)
+    return Lease(request.conversation_id, 1, 0, None, None, None)
+
+
+def _run_row(request: Admission, owner: str, lease: Lease) -> dict[str, object]:
+    row: dict[str, object] = {name: None for name in runs.c.keys()}
+    # A turn is named after its first run.
+    row |= {"id": request.run_id, "turn_id": request.run_id, "owner": owner}
+    row |= {"conversation_id": lease.conversation_id, "first_entry_seq": lease.next_seq}
+    row |= {"status": "running", "was_lost": False, "started_at": stamp(request.now)}
+    if request.ask.request_id is not None:
+        row["request_id"] = fit(request.ask.request_id)
+        row["request_sha256"] = sha256(request.ask.text)
+    return row
+
+
+# --- the lease of a run ---------------------------------------------------------------------------
+
+
+def beat(
+    connection: sqlite3.Connection, runs: Sequence[RunId], claim: Claim, now: datetime
+) -> list[RunId]:
+    """Show that runs are alive, end those of dead holders, and return the runs we have lost."""
+    moment = stamp(now)
+    lost = [
+        run
+        for run in runs
+        if connection.execute(_BEAT, {"run": run, "holder": claim.holder, "now": moment}).rowcount
+        != 1
+    ]
+    sweep(connection, claim, now)
+    return lost
+
+
+def sweep(connection: sqlite3.Connection, claim: Claim, now: datetime) -> int:
+    """Close all runs whose holder is gone as interrupted, and return how many there were."""
+    leases = [Lease(*row) for row in connection.execute(_LEASED_CONVERSATIONS).fetchall()]
+    orphaned = [lease for lease in leases if claim.may_take(lease)]
+    for lease in orphaned:
+        _interrupt(connection, lease, now)
+    return len(orphaned)
+
+
+def _interrupt(connection: sqlite3.Connection, lease: Lease, now: datetime) -> Lease:
+    """Close a run in place of its holder; its closing event follows the last stored one."""
+    run_id = lease.run_id or RunId("")
+    seq = last_event(connection, run_id) + 1
+    failed = Failed(message=Interrupted.public, code=Interrupted.code)
+    said = StoredEntry(
+        kind="error",
+        content=failed.message,
+        name=failed.code,
+        seq=lease.next_seq,
+        run_id=run_id,
+        created_at=now,
+    )
+    flush = Flush(
+        run_id=run_id,
+        conversation_id=lease.conversation_id,
+        fence=lease.fence,
+        frames=[(seq, frame(run_id, seq, failed))],
+        entries=[said],
+        next_seq=lease.next_seq + 1,
+        now=now,
+    )
+    close(connection, flush, Ending("interrupted", None, failed.code, was_lost=True))
+    return lease._replace(next_seq=flush.next_seq, run_id=None, holder=None, beat_at=None)
+
+
+def save(connection: sqlite3.Connection, flush: Flush) -> None:
+    """Store what a run has shown and said so far.
+
+    Raises: LeaseLost, with nothing stored.
+    """
+    _write(connection, flush, _KEEP_LEASE)
+
+
+def close(connection: sqlite3.Connection, flush: Flush, ending: Ending) -> None:
+    """Store the last of a run, its closing event and how it ended, and give up the lease.
+
+    Raises: LeaseLost, with nothing stored.
+    """
+    _write(connection, flush, _END_LEASE)
+    usage = ending.usage
+    connection.execute(
+        _END_RUN,
+        {
+            "run": flush.run_id,
+            "status": ending.status,
+            "last_seq": flush.frames[-1][0],
+            "last_entry_seq": flush.next_seq - 1,
+            "input_tokens": None if usage is None else usage.input_tokens,
+            "output_tokens": None if usage is None else usage.output_tokens,
+            "error_code": ending.error_code,
+            "was_lost": ending.was_lost,
+            "ended_at": stamp(flush.now),
+        },
+    )
+
+
+def _write(connection: sqlite3.Connection, flush: Flush, lease: str) -> None:
+    kept = connection.execute(
+        lease,
+        {
+            "conversation": flush.conversation_id,
+            "run": flush.run_id,
+            "fence": flush.fence,
+            "next": flush.next_seq,
+            "now": stamp(flush.now),
+        },
+    )
+    if kept.rowcount != 1:
+        raise LeaseLost
+    if flush.frames:
+        connection.execute(
+            _NEW_EVENTS,
+            {
+                "run_id": flush.run_id,
+                "first_seq": flush.frames[0][0],
+                "last_seq": flush.frames[-1][0],
+                "frames": b"".join(data for _, data in flush.frames).decode(),
+            },
+        )
+    connection.executemany(
+        _NEW_ENTRY, [entry_row(flush.conversation_id, entry) for entry in flush.entries]
+    )
+
+
+# --- who holds a lease ----------------------------------------------------------------------------
+
+
+def this_process() -> str:
+    """Make a holder's name, from which others on this machine can see whether its process lives.
+
+    Shape: host|boot id|process id namespace|process id|start of the process|a token of its own.
+    """
+    pid = os.getpid()
+    return "|".join((*_this_machine(), str(pid), _started(pid), secrets.token_hex(8)))
+
+
+def is_dead(holder: str) -> bool:
+    """Tell whether the holder's process ran on this machine and is certainly gone."""
+    *machine, pid, started, _ = holder.split("|")
+    here = _this_machine()
+    return (*machine,) == here and all(here) and bool(started) and _started(int(pid)) != started
+
+
+@cache
+def _this_machine() -> tuple[str, ...]:
+    """Tell machines apart, restarts of one, and containers on one; empty where it can't be told."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        boot = namespace = ""
+    return socket.gethostname().replace("|", "_"), boot, namespace
+
+
+def _started(pid: int) -> str:
+    """Return when a process was started, in ticks since boot; empty if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    # The name in the second field may hold spaces and brackets; the start is the 22nd field.
+    return stat.rpartition(")")[2].split()[19]

@@ -1,0 +1,215 @@
+"""Mode ``loop``: the model and the tools take turns until the model answers.
+
+One turn of the wheel is a round: text goes through as it comes; the calls of a finished completion
+run together, all calls shown first and all results after, in call order. Source: design.md 3.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import orjson
+
+from app.store import NewEntry
+from providers.base import BaseLLMProvider, complete_round
+from schema.errors import (
+    DeadlineExceeded,
+    ToolError,
+    ToolRetry,
+    ToolRetryLimit,
+    TurnLimit,
+)
+from schema.events import (
+    CallId,
+    Done,
+    DoneEvent,
+    Event,
+    Json,
+    JsonObject,
+    Message,
+    TextChunk,
+    TextChunkEvent,
+    ToolCall,
+    ToolCallEvent,
+    ToolResult,
+    Usage,
+    UsageReported,
+)
+from schema.tools import ToolContext, ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one turn may use: read calls (failed ones count), rounds, and time.
+
+    ``deadline`` is a moment of the event loop's clock.
+    """
+
+    reads: int
+    rounds: int
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call under our own id: the provider's ids may repeat from round to round."""
+
+    id: CallId
+    name: str
+    args: JsonObject
+    arguments: str
+    refusal: ToolError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    call: _Call
+    result: Json
+    succeeded: bool
+
+
+class Loop:
+    """One turn in mode ``loop``; used once."""
+
+    def __init__(
+        self,
+        provider: BaseLLMProvider,
+        tools: ToolRegistry,
+        context: ToolContext,
+        budget: Budget,
+    ) -> None:
+        self._provider = provider
+        self._tools = tools
+        self._context = context
+        self._budget = budget
+        self._reads_left = budget.reads
+        self._round = 0
+        self._usage = Usage()
+        self._text: list[str] = []
+        self._calls: list[ToolCallEvent] = []
+
+    async def run(self, messages: list[Message]) -> AsyncGenerator[Event | NewEntry]:
+        """Yield the turn's events and entries; ``Done`` is the last.
+
+        Raises: ChatError when a budget is used up or the provider fails; what was yielded stands.
+        """
+        while True:
+            self._begin_round()
+            async with aclosing(self._listen(messages)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            said = self.unstored_text()
+            if said is not None:
+                yield said
+                self._text.clear()
+            yield UsageReported(usage=self._usage)
+            if not self._calls:
+                yield Done(usage=self._usage)
+                return
+            calls = self._admit()
+            for call in calls:
+                yield ToolCall(id=call.id, name=call.name, args=call.args)
+            outcomes = await self._execute(calls)
+            for outcome in outcomes:
+                yield ToolResult(id=outcome.call.id, name=outcome.call.name, result=outcome.result)
+            entries = [self._entry(outcome) for outcome in outcomes]
+            for entry in entries:
+                yield entry
+            messages.append(_declaration(said.content if said else "", calls))
+            messages += [_answer(entry) for entry in entries]
+
+    def unstored_text(self) -> NewEntry | None:
+        """Return the current round's text as the entry that is still to be stored, if any."""
+        text = "".join(self._text)
+        return NewEntry("assistant", text, round=self._round) if text else None
+
+    def _begin_round(self) -> None:
+        if self._round >= self._budget.rounds:
+            raise TurnLimit
+        if asyncio.get_running_loop().time() >= self._budget.deadline:
+            raise DeadlineExceeded
+        self._round += 1
+        self._calls = []
+
+    async def _listen(self, messages: list[Message]) -> AsyncGenerator[Event]:
+        """Pass text through and keep the calls until the completion is over."""
+        # Without reads left the model gets no tools at all, so that it answers with what it has.
+        offered = self._tools.definitions if self._reads_left or self._round == 1 else []
+        completion = complete_round(self._provider, messages, offered, self._budget.deadline)
+        async with aclosing(completion) as events:
+            async for event in events:
+                match event:
+                    case TextChunkEvent(content=content):
+                        if content:
+                            self._text.append(content)
+                            yield TextChunk(content=content)
+                    case ToolCallEvent():
+                        self._calls.append(event)
+                    case DoneEvent(usage=usage):
+                        self._usage += usage
+
+    def _admit(self) -> list[_Call]:
+        """Charge the calls to the read budget; a batch that does not fit is refused whole."""
+        if len(self._calls) > self._reads_left:
+            raise ToolRetryLimit
+        self._reads_left -= len(self._calls)
+        return [_own(call) for call in self._calls]
+
+    async def _execute(self, calls: list[_Call]) -> list[_Outcome]:
+        """Run the calls together; all of them are over when this returns, whatever each one did."""
+        if len(calls) == 1:
+            return [await self._call(calls[0])]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._call(call)) for call in calls]
+        return [task.result() for task in tasks]
+
+    async def _call(self, call: _Call) -> _Outcome:
+        try:
+            if call.refusal is not None:
+                raise call.refusal
+            async with asyncio.timeout_at(self._budget.deadline):
+                result = await self._tools.call(call.name, call.args, self._context)
+        except ToolError as error:
+            return _Outcome(call, _error(error.code, str(error)), succeeded=False)
+        except TimeoutError:
+            return _Outcome(
+                call, _error(DeadlineExceeded.code, DeadlineExceeded.public), succeeded=False
+            )
+        return _Outcome(call, result, succeeded=True)
+
+    def _entry(self, outcome: _Outcome) -> NewEntry:
+        return NewEntry(
+            "action",
+            round=self._round,
+            name=outcome.call.name,
+            call_id=outcome.call.id,
+            arguments=outcome.call.arguments,
+            result=orjson.dumps(outcome.result).decode(),
+            status="succeeded" if outcome.succeeded else "failed",
+        )
+
+
+def _declaration(said: str, calls: list[_Call]) -> Message:
+    declared = tuple(ToolCallEvent(call.id, call.name, call.args) for call in calls)
+    return Message("assistant", said, tool_calls=declared)
+
+
+def _own(call: ToolCallEvent) -> _Call:
+    """Give a call our id; arguments that no JSON object can hold refuse the call, not the turn."""
+    id = CallId(f"call_{secrets.token_hex(8)}")
+    if isinstance(call.args, dict):  # pyright: ignore[reportUnnecessaryIsInstance] provider code
+        try:
+            return _Call(id, call.name, call.args, orjson.dumps(call.args).decode())
+        except TypeError:
+            pass
+    return _Call(id, call.name, {}, "{}", ToolRetry("The arguments must be a JSON object."))
+
+
+def _answer(entry: NewEntry) -> Message:
+    return Message("tool", entry.result or "", tool_call_id=entry.call_id, tool_name=entry.name)
+
+
+def _error(code: str, message: str) -> JsonObject:
+    return {"status": "error", "code": code, "message": message}

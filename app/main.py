@@ -1,0 +1,223 @@
+"""The composition root: the only place that constructs the parts and joins them.
+
+    app = create_app(managers)            # uvicorn shop.chat:app
+    FRONTDESK_MANAGERS=shop.chat:managers # uvicorn app.main:app
+
+Source: design.md 5 and 6.
+"""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from uvicorn.logging import DefaultFormatter
+
+import planned
+import providers
+import schema
+from app.engine import TurnEngine
+from app.identity import Permission, Sessions
+from app.openapi import add_docs, document, operation_id
+from app.routes import Desk, chat_router, health_router, problem
+from app.runs import RunHost
+from app.settings import Settings, load_object, load_settings, session_secret
+from app.store import Store, check, migrate
+from providers import load_provider
+from schema import Managers
+from schema.errors import BadEvent, ChatFailed, ConfigurationError, NotFound
+from schema.query import Reader
+from schema.reads import prepare_database
+from schema.tools import ToolRegistry, data_tools
+
+_log = logging.getLogger(__name__)
+_ROOMS = ("app", "planned", "providers", "schema")
+
+
+def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
+    """Build the application that serves ``managers``; without settings, those of the environment.
+
+    Raises: ConfigurationError when the settings are wrong. What depends on the database is checked
+    at start-up.
+    """
+    _check_rooms()
+    settings = settings or load_settings()
+    desks: list[Desk] = []
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        async with open_desk(managers, settings) as desk:
+            desks.append(desk)
+            yield
+            desks.clear()
+
+    app = _Application(
+        title="Frontdesk",
+        version="0.1.0",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        generate_unique_id_function=operation_id,
+        telemetry={"operation_spans": False},
+    )
+    app.add_exception_handler(HTTPException, _refuse)
+    app.add_exception_handler(Exception, _fail)
+    app.include_router(health_router(lambda: bool(desks)))
+    if settings.enabled:
+        app.include_router(chat_router(settings, lambda: desks[0]))
+    add_docs(app)
+    return app
+
+
+@asynccontextmanager
+async def open_desk(managers: Managers, settings: Settings) -> AsyncGenerator[Desk]:
+    """Open everything that lives as long as the application, and close it in reverse order.
+
+    Raises: ConfigurationError naming what is missing and the command or setting that mends it.
+    """
+    _configure_logging(settings.log_level)
+    url = settings.chat_database_url
+    if settings.database_url is None:
+        await migrate(url)
+    else:
+        await check(url)
+    await prepare_database(managers, url)
+    provider = load_provider(settings.provider)
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(Store.open(url))
+        reader = await stack.enter_async_context(
+            Reader(
+                managers,
+                database_url=url,
+                max_results=settings.max_results,
+                query_timeout_seconds=settings.query_timeout_seconds,
+            )
+        )
+        host = await stack.enter_async_context(
+            RunHost(
+                store,
+                max_recent_messages=settings.max_recent_messages,
+                run_stale_s=settings.run_stale_seconds,
+                now=_now,
+            )
+        )
+        engine = TurnEngine(
+            settings=settings,
+            host=host,
+            reader=reader,
+            tools=ToolRegistry(data_tools()),
+            provider=provider,
+            now=_now,
+        )
+        secret = session_secret(settings, warn=_log.warning)
+        _log_start(settings, reader)
+        yield Desk(settings, Sessions(secret), _permission(settings), engine, host)
+
+
+def load_managers(path: str | None) -> Managers:
+    """Import the managers named by the setting ``managers``.
+
+    Raises: ConfigurationError E002 with the reason.
+    """
+    if path is None:
+        raise ConfigurationError(
+            "E002",
+            "FRONTDESK_MANAGERS is not set.",
+            'Set it to your managers, e.g. "shop.chat:managers", or try `frontdesk demo`.',
+        )
+    found = load_object("managers", path)
+    if not isinstance(found, Managers):
+        raise ConfigurationError(
+            "E002", f"FRONTDESK_MANAGERS={path} is no Managers.", "Name a `schema.Managers`."
+        )
+    return found
+
+
+@cache
+def _environment_app() -> FastAPI:
+    settings = load_settings()
+    return create_app(load_managers(settings.managers), settings)
+
+
+def __getattr__(name: str) -> FastAPI:
+    """Build ``app`` from the environment when a server first asks for it, and not on import."""
+    if name == "app":
+        return _environment_app()
+    raise AttributeError(name)
+
+
+class _Application(FastAPI):
+    """FastAPI with our own document."""
+
+    def openapi(self) -> dict[str, object]:
+        if self.openapi_schema is None:
+            self.openapi_schema = document(self)
+        return self.openapi_schema
+
+
+def _check_rooms() -> None:
+    """Refuse to run beside another project's ``app``, ``schema``, ``providers`` or ``planned``."""
+    roots = {
+        room.__name__: Path(room.__file__ or "").parent.parent
+        for room in (planned, providers, schema)
+    }
+    own = Path(__file__).parent.parent
+    for name, root in roots.items():
+        if root != own:
+            raise ConfigurationError(
+                "E002",
+                f"Another package named {name!r} in {root} hides Frontdesk's.",
+                "Rename it, or install Frontdesk where that package is not.",
+            )
+
+
+def _configure_logging(level: str) -> None:
+    """Show our log unless the host application has set up logging itself."""
+    for room in _ROOMS:
+        logger = logging.getLogger(room)
+        logger.setLevel(level.upper())
+        if not logger.hasHandlers():
+            handler = logging.StreamHandler()
+            handler.setFormatter(DefaultFormatter("%(levelprefix)s %(message)s"))
+            logger.addHandler(handler)
+
+
+def _log_start(settings: Settings, reader: Reader) -> None:
+    """Say what was chosen, and exactly what is exposed."""
+    _log.info("Provider: %s. Chat routes below %s.", settings.provider, settings.url)
+    for manager in reader.index.managers.values():
+        shown = ", ".join([*manager.columns, *manager.links])
+        _log.info("Exposed: %s (%s).", manager.name, shown)
+
+
+async def _refuse(_: Request, error: Exception) -> Response:
+    """Answer the framework's own refusals (no such path, wrong method) with our body."""
+    if not isinstance(error, HTTPException):
+        raise error
+    code = NotFound.code if error.status_code == 404 else BadEvent.code
+    response = problem(error.status_code, code, error.detail)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _fail(_: Request, error: Exception) -> Response:
+    """Answer what nobody expected; the server logs the details."""
+    return problem(500, ChatFailed.code, ChatFailed.public)
+
+
+def _permission(settings: Settings) -> Permission | None:
+    named = settings.permission
+    found = load_object("permission", named) if isinstance(named, str) else named
+    if found is None or callable(found):
+        return found
+    raise ConfigurationError(
+        "E002", f"FRONTDESK_PERMISSION={named} can't be called.", "Name a function."
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,384 @@
+"""Stored rows as values: how a run, its log and a conversation's entries are written down and read.
+
+Every query is a sync function of the driver's connection, run on a reader's snapshot or inside a
+transaction of the writer. Statements are Core statements, compiled once to SQL text, because an ORM
+session costs many times the statement. Stored texts stay text. Source: design.md 3 and 9.
+"""
+
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
+
+from app.store import (
+    KEY_LENGTH,
+    EntryKind,
+    EntryPage,
+    StoredEntry,
+    conversations,
+    entries,
+    run_events,
+    runs,
+)
+from schema.errors import NotFound
+from schema.events import (
+    LIVE,
+    Actor,
+    CallId,
+    ConversationId,
+    Event,
+    JsonObject,
+    Resync,
+    RunId,
+    encode,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run as the tables know it."""
+
+    id: RunId
+    conversation_id: ConversationId
+    turn_id: str
+    status: str
+
+
+class Lease(NamedTuple):
+    """A conversation as admission sees it: its next entry, and who is at work in it."""
+
+    conversation_id: ConversationId
+    next_seq: int
+    fence: int
+    run_id: RunId | None
+    holder: str | None
+    beat_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who takes a lease, and from whom: a holder silent since ``stale_before``, or known dead."""
+
+    holder: str
+    stale_before: datetime
+    is_dead: Callable[[str], bool]
+
+    def may_take(self, lease: "Lease") -> bool:
+        """Tell whether the lease's holder is gone."""
+        is_silent = lease.beat_at is None or lease.beat_at < stamp(self.stale_before)
+        return is_silent or (lease.holder is not None and self.is_dead(lease.holder))
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """What a run's log holds behind a cursor, as the client is to see it.
+
+    ``last_seq`` is the last stored number. A closed run's log does not grow any more. ``was_lost``
+    and ``is_orphaned`` tell that the holder went away, and whether that is still to be recorded.
+    """
+
+    frames: bytes
+    last_seq: int
+    is_closed: bool
+    was_lost: bool
+    is_orphaned: bool
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+_OPEN = frozenset({"queued", "running", "stopping"})
+"""States of a run in which events can still come."""
+
+LEASE = tuple(
+    conversations.c[name]
+    for name in ("id", "next_seq", "lease_fence", "lease_run_id", "lease_holder", "lease_beat_at")
+)
+"""The columns of a ``Lease``."""
+RUN = tuple(runs.c[name] for name in ("id", "conversation_id", "turn_id", "status"))
+"""The columns of a ``StoredRun``."""
+_ENTRY = tuple(column for column in entries.c if column.name != "conversation_id")
+_EntryRow = tuple[
+    int,
+    RunId,
+    int,
+    EntryKind,
+    str,
+    str | None,
+    CallId | None,
+    str | None,
+    str | None,
+    str | None,
+    str,
+]
+
+NO_OFFSET = sa.literal_column("0", sa.Integer())
+"""Goes with each limit: SQLite's dialect adds an unnamed parameter where there is no offset."""
+
+param = sa.bindparam
+
+
+def sql(statement: sa.ClauseElement) -> str:
+    """Compile to SQLite's SQL with named parameters."""
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+
+
+_OWN_RUN = sql(sa.select(*RUN).where(runs.c.id == param("id"), runs.c.owner == param("owner")))
+_RUN_STATE = sql(
+    sa.select(runs.c.status, runs.c.was_lost, *LEASE)
+    .join(conversations, conversations.c.id == runs.c.conversation_id)
+    .where(runs.c.id == param("run"))
+)
+_LAST_EVENT = sql(
+    sa.select(sa.func.max(run_events.c.last_seq)).where(run_events.c.run_id == param("run"))
+)
+_EVENTS = sql(
+    sa.select(run_events.c.frames)
+    .where(run_events.c.run_id == param("run"), run_events.c.last_seq > param("after"))
+    .order_by(run_events.c.first_seq)
+)
+_NEWEST_ENTRIES = sql(
+    sa.select(*_ENTRY)
+    .where(entries.c.conversation_id == param("conversation"), entries.c.seq < param("before"))
+    .order_by(entries.c.seq.desc())
+)
+_ENTRIES_OF_RUN = sql(
+    sa.select(*_ENTRY)
+    .join(
+        runs,
+        (runs.c.conversation_id == entries.c.conversation_id)
+        & (entries.c.seq >= runs.c.first_entry_seq)
+        & (entries.c.run_id == runs.c.id),
+    )
+    .where(runs.c.id == param("run"))
+    .order_by(entries.c.seq)
+)
+_OWN_ENTRIES = sql(
+    sa.select(*_ENTRY)
+    .select_from(conversations)
+    .outerjoin(
+        entries,
+        (entries.c.conversation_id == conversations.c.id) & (entries.c.seq > param("after")),
+    )
+    .where(conversations.c.id == param("id"), conversations.c.owner == param("owner"))
+    .order_by(entries.c.seq)
+    .limit(param("limit"))
+    .offset(NO_OFFSET)
+)
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def find_run(connection: sqlite3.Connection, run_id: str, actor: Actor) -> StoredRun:
+    """Look up one of an actor's runs.
+
+    Raises: NotFound for an unknown run and for another's.
+    """
+    own = {"id": run_id, "owner": owner_key(actor)}
+    row = connection.execute(_OWN_RUN, own).fetchone()
+    if row is None:
+        raise NotFound
+    return StoredRun(*row)
+
+
+def read_log(
+    connection: sqlite3.Connection, run_id: RunId, after: int, claim: Claim, *, live: bool
+) -> LogPage:
+    """Read what a run's log holds behind ``after``.
+
+    Raises: NotFound when the run was deleted.
+    """
+    row = connection.execute(_RUN_STATE, {"run": run_id}).fetchone()
+    if row is None:
+        raise NotFound
+    status, was_lost, *lease_row = row
+    lease = Lease(*lease_row)
+    rows = connection.execute(_EVENTS, {"run": run_id, "after": after})
+    shown = (
+        part
+        for (frames,) in rows
+        for seq, part in _split(frames)
+        if seq > after and (live or not _is_live(part))
+    )
+    return LogPage(
+        frames=b"".join(shown),
+        last_seq=last_event(connection, run_id),
+        is_closed=status not in _OPEN,
+        was_lost=bool(was_lost),
+        is_orphaned=lease.run_id == run_id and claim.may_take(lease),
+    )
+
+
+def last_event(connection: sqlite3.Connection, run_id: RunId) -> int:
+    """Return the number of a run's last stored event, 0 before the first."""
+    (last,) = connection.execute(_LAST_EVENT, {"run": run_id}).fetchone()
+    return last or 0
+
+
+def resync(connection: sqlite3.Connection, run_id: RunId) -> bytes:
+    """Make the frame for a cursor behind the end: the run's state and what it has stored.
+
+    Raises: NotFound when the run was deleted.
+    """
+    row = connection.execute(_RUN_STATE, {"run": run_id}).fetchone()
+    if row is None:
+        raise NotFound
+    rows = connection.execute(_ENTRIES_OF_RUN, {"run": run_id})
+    event = Resync(
+        run_id=run_id,
+        status=row[0],
+        last_seq=last_event(connection, run_id),
+        entries=[entry_json(_entry(row)) for row in rows],
+    )
+    return frame(run_id, event.last_seq, event)
+
+
+def read_entries(
+    connection: sqlite3.Connection, conversation_id: str, actor: Actor, after: int, limit: int
+) -> EntryPage:
+    """Read a page of one of an actor's conversations.
+
+    Raises: NotFound for an unknown conversation and for another's.
+    """
+    rows = connection.execute(
+        _OWN_ENTRIES,
+        {
+            "id": conversation_id,
+            "owner": owner_key(actor),
+            "after": after,
+            "limit": limit + 1,
+        },
+    ).fetchall()
+    if not rows:
+        raise NotFound
+    # The one row of a conversation without entries behind the cursor has no number.
+    found = tuple(_entry(row) for row in rows if row[0] is not None)
+    items = found[:limit]
+    return EntryPage(items, items[-1].seq if len(found) > limit else None)
+
+
+def read_window(
+    connection: sqlite3.Connection, conversation_id: str, before: int, size: int
+) -> tuple[StoredEntry, ...]:
+    """Read the newest entries before a number; the oldest round among them comes whole."""
+    newest: list[StoredEntry] = []
+    rows = connection.execute(_NEWEST_ENTRIES, {"conversation": conversation_id, "before": before})
+    for row in rows:
+        entry = _entry(row)
+        if len(newest) >= size and (
+            (entry.run_id, entry.round) != (newest[-1].run_id, newest[-1].round)
+        ):
+            break
+        newest.append(entry)
+    rows.close()
+    return tuple(reversed(newest))
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+
+def owner_key(actor: Actor) -> str:
+    """Name the owner of what an actor makes; two actors never have the same key."""
+    return fit(json.dumps([actor.kind, actor.tenant, actor.subject]))
+
+
+def frame(run_id: RunId, seq: int, event: Event) -> bytes:
+    """Write one event as clients and the log have it: an SSE frame with its id."""
+    return b"id: %b:%d\ndata: %b\n\n" % (run_id.encode(), seq, encode(event))
+
+
+_TYPE = re.compile(rb'\ndata: \{"type":"(\w+)"')
+
+
+def _split(frames: str) -> list[tuple[int, bytes]]:
+    """Take the frames of a log row apart; JSON holds no line breaks, so they end at blank lines."""
+    parts = frames.encode().split(b"\n\n")[:-1]
+    return [(int(part[: part.index(b"\n")].rpartition(b":")[2]), part + b"\n\n") for part in parts]
+
+
+def _is_live(part: bytes) -> bool:
+    found = _TYPE.search(part)
+    return found is not None and found[1].decode() in LIVE
+
+
+def clean(text: str) -> str:
+    """Make a text storable: halves of surrogate pairs are joined or replaced, NUL is shown."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def _entry(row: _EntryRow) -> StoredEntry:
+    seq, run_id, round_, kind, content, name, call_id, arguments, result, status, created_at = row
+    return StoredEntry(
+        seq=seq,
+        run_id=run_id,
+        created_at=datetime.fromisoformat(created_at).replace(tzinfo=UTC),
+        kind=kind,
+        content=content,
+        round=round_,
+        name=name,
+        call_id=call_id,
+        arguments=arguments,
+        result=result,
+        status=status,
+    )
+
+
+def entry_row(conversation_id: str, entry: StoredEntry) -> dict[str, object]:
+    """Write an entry as the row of its table."""
+    return {
+        "conversation_id": conversation_id,
+        "seq": entry.seq,
+        "run_id": entry.run_id,
+        "round": entry.round,
+        "kind": entry.kind,
+        "content": entry.content,
+        "name": entry.name,
+        "call_id": entry.call_id,
+        "arguments": entry.arguments,
+        "result": entry.result,
+        "status": entry.status,
+        "created_at": stamp(entry.created_at),
+    }
+
+
+def entry_json(entry: StoredEntry) -> JsonObject:
+    """Write an entry as JSON; ``arguments`` and ``result`` stay JSON texts."""
+    return {
+        "seq": entry.seq,
+        "run_id": entry.run_id,
+        "created_at": entry.created_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "kind": entry.kind,
+        "content": entry.content,
+        "round": entry.round,
+        "name": entry.name,
+        "call_id": entry.call_id,
+        "arguments": entry.arguments,
+        "result": entry.result,
+        "status": entry.status,
+    }
+
+
+def stamp(moment: datetime) -> str:
+    """Write a moment as the tables keep it: UTC with microseconds, so that the texts compare."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
+def fit(key: str) -> str:
+    """Shorten a key for its column without making two keys equal."""
+    return key if len(key) <= KEY_LENGTH else sha256(key)
+
+
+def sha256(text: str) -> str:
+    """Return the digest that stands for a text."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,281 @@
+"""The doors over HTTP: plain answers, event streams, resume and entries.
+
+A door reads the body, finds the actor, starts or finds a run, and tails it; it knows nothing of how
+an answer comes about. What can be refused is refused before headers go out. Source: design.md 4.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import orjson
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from app.engine import TurnEngine
+from app.identity import SESSION_COOKIE, Permission, Scope, Sessions, permit
+from app.openapi import ASK, ASK_BODY, ASK_STREAM, READING, READY, RESUME, Problem
+from app.runs import EntryPage, Run, RunHost
+from app.settings import Settings
+from schema.errors import BadEvent, BadMessage, ChatError, TryAgain
+from schema.events import Actor, Ask, Failed, encode
+
+_YEAR_S = 365 * 24 * 3600
+_PING_S = 15
+_SEND_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What the doors need, alive while the application is."""
+
+    settings: Settings
+    sessions: Sessions
+    permission: Permission | None
+    engine: TurnEngine
+    host: RunHost
+
+
+_Answer = Callable[[Desk, Run], Awaitable[Response]]
+
+
+class Health(BaseModel):
+    """The state of the process."""
+
+    status: Literal["ok"] = "ok"
+
+
+class _Refused(Exception):
+    """A request whose form is wrong, with the HTTP status that says how."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+class _ChatRoute(APIRoute):
+    """Answers every refusal with our own body, so that no framework default reaches a client."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except _Refused as refusal:
+                return problem(refusal.status, BadEvent.code, refusal.detail)
+            except RequestValidationError as error:
+                names = sorted({str(item["loc"][-1]) for item in error.errors()})
+                return problem(422, BadEvent.code, f"Not valid: {', '.join(names)}.")
+            except ChatError as error:
+                return problem(error.status, error.code, str(error), error.retry_after_seconds)
+
+        return answer
+
+
+def problem(
+    status: int, code: str, detail: str, retry_after_seconds: int | None = None
+) -> JSONResponse:
+    """Build the one body of all refusals that have an HTTP status of their own."""
+    body = Problem(detail=detail, code=code)
+    headers = {"Retry-After": str(retry_after_seconds)} if retry_after_seconds else None
+    return JSONResponse(body.model_dump(), status, headers)
+
+
+def chat_router(settings: Settings, desk: Callable[[], Desk]) -> APIRouter:
+    """Build the chat routes below ``settings.url``; ``desk`` gives the running parts."""
+    router = APIRouter(prefix=settings.url.rstrip("/"), tags=["chat"], route_class=_ChatRoute)
+
+    @router.post("/", response_class=Response, responses=ASK, openapi_extra=ASK_BODY)
+    async def ask(request: Request) -> Response:
+        """Ask a question and wait for the whole answer."""
+        return await _ask(request, desk(), _envelope)
+
+    @router.post("/stream/", response_class=Response, responses=ASK_STREAM, openapi_extra=ASK_BODY)
+    async def stream(request: Request) -> Response:
+        """Ask a question and follow the answer as it comes about."""
+        return await _ask(request, desk(), _stream)
+
+    @router.get("/runs/{run_id}/events/", response_class=Response, responses=RESUME)
+    async def events(
+        request: Request,
+        run_id: str,
+        after: Annotated[int | None, Query(ge=0, description="The last event you have.")] = None,
+        live: Annotated[bool, Query(description="As in the message that started it.")] = False,
+        last_event_id: Annotated[str | None, Header(description="As SSE clients send it.")] = None,
+    ) -> Response:
+        """Follow a run from any event on: to resume after a broken connection, or to read again."""
+        here = desk()
+        run = await here.host.find(run_id, here.sessions.visit(request.cookies).actor)
+        start = _cursor(run_id, last_event_id) if after is None else after
+        return _event_stream(here.host.tail(run, after=start, live=live))
+
+    @router.get("/conversations/{conversation_id}/entries/", responses=READING)
+    async def entries(
+        request: Request,
+        conversation_id: str,
+        after: Annotated[int, Query(ge=0, description="The last entry you have.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=500, description="Entries of one page.")] = 100,
+    ) -> EntryPage:
+        """Read what a conversation holds, oldest first."""
+        here = desk()
+        actor = here.sessions.visit(request.cookies).actor
+        return await here.host.entries(conversation_id, actor, after=after, limit=limit)
+
+    return router
+
+
+def health_router(is_ready: Callable[[], bool]) -> APIRouter:
+    """Build the routes that a deployment watches."""
+    router = APIRouter(prefix="/health", tags=["health"], route_class=_ChatRoute)
+
+    @router.get("/live")
+    async def live() -> Health:
+        """Tell that the process answers."""
+        return Health()
+
+    @router.get("/ready", responses=READY)
+    async def ready() -> Health:
+        """Tell that questions are taken: the database is open and the schema is built."""
+        if not is_ready():
+            raise TryAgain
+        return Health()
+
+    return router
+
+
+async def _ask(request: Request, desk: Desk, answer: _Answer) -> Response:
+    """Take a message; a refusal that has no status of its own is an event like any other."""
+    visit = desk.sessions.visit(request.cookies)
+    desk.sessions.check_origin(visit, request.headers)
+    transport = "sse" if answer is _stream else "http"
+    await permit(desk.permission, visit.actor, _scope(request, visit.actor, transport))
+    try:
+        run = await desk.engine.run(await _read_ask(request, desk.settings), visit.actor)
+    except ChatError as error:
+        if error.status != 200:
+            raise
+        response = _refusal(error, is_stream=answer is _stream)
+    else:
+        response = await answer(desk, run)
+        response.headers["X-Run-Id"] = run.id
+        response.headers["X-Conversation-Id"] = run.conversation_id
+    for name, value in (visit.new_cookies or {}).items():
+        response.set_cookie(
+            name,
+            value,
+            max_age=_YEAR_S,
+            httponly=name == SESSION_COOKIE,
+            samesite="lax",
+            secure=request.url.scheme == "https",
+        )
+    return response
+
+
+def _scope(request: Request, actor: Actor, transport: Literal["http", "sse"]) -> Scope:
+    return Scope(
+        user=actor.subject if actor.is_signed_in else None,
+        session=None if actor.is_signed_in else actor.subject,
+        client=(request.client.host, request.client.port) if request.client else None,
+        transport=transport,
+    )
+
+
+# --- bodies in ------------------------------------------------------------------------------------
+
+
+async def _read_ask(request: Request, settings: Settings) -> Ask:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise _Refused(415, "The body must be application/json.")
+    body = await _read(request, settings.max_body_bytes)
+    try:
+        data: object = orjson.loads(body) if body.strip() else {}
+    except orjson.JSONDecodeError as error:
+        raise BadEvent from error
+    try:
+        return Ask.model_validate(data)
+    except ValidationError as error:
+        fields = sorted({str(item["loc"][0]) for item in error.errors() if item["loc"]})
+        if not fields or fields == ["text"]:
+            raise BadMessage from error
+        raise BadMessage(f"Not valid: {', '.join(fields)}.") from error
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    """Read the body, and no more of it than ``limit`` bytes."""
+    declared = request.headers.get("content-length", "")
+    is_too_large = declared.isdecimal() and int(declared) > limit
+    body = bytearray()
+    if not is_too_large:
+        async for chunk in request.stream():
+            body += chunk
+            is_too_large = len(body) > limit
+            if is_too_large:
+                break
+    if is_too_large:
+        raise _Refused(413, f"The body must not be larger than {limit} bytes.")
+    return bytes(body)
+
+
+def _cursor(run_id: str, last_event_id: str | None) -> int:
+    """Read the ``<run_id>:<seq>`` of an SSE client; an id of another run means "from the start"."""
+    if last_event_id is None:
+        return 0
+    run, _, seq = last_event_id.rpartition(":")
+    if not seq.isdecimal() or len(seq) > 18:
+        raise _Refused(422, "Not valid: Last-Event-ID.")
+    return int(seq) if run == run_id else 0
+
+
+# --- answers out ----------------------------------------------------------------------------------
+
+
+async def _envelope(desk: Desk, run: Run) -> Response:
+    frames = [part async for part in desk.host.tail(run, live=run.ask.live)]
+    return _enveloped([_json_of(frame) for frame in b"".join(frames).split(b"\n\n") if frame])
+
+
+def _enveloped(events: list[bytes]) -> Response:
+    """Join ready events into the envelope; only text has to be read for ``answer``."""
+    chunks = (event for event in events if event.startswith(b'{"type":"text_chunk"'))
+    answer = "".join(orjson.loads(event)["content"] for event in chunks)
+    body = b'{"events":[' + b",".join(events) + b'],"answer":' + orjson.dumps(answer) + b"}"
+    return Response(body, media_type="application/json")
+
+
+def _json_of(frame: bytes) -> bytes:
+    return frame[frame.index(b"data: ") + len(b"data: ") :]
+
+
+async def _stream(desk: Desk, run: Run) -> Response:
+    return _event_stream(desk.host.tail(run, live=run.ask.live))
+
+
+def _event_stream(frames: AsyncIterator[bytes]) -> Response:
+    return EventSourceResponse(
+        frames,
+        sep="\n",
+        ping=_PING_S,
+        ping_message_factory=lambda: ServerSentEvent(comment="ping", sep="\n"),
+        send_timeout=_SEND_TIMEOUT_S,
+        headers={"Cache-Control": "no-cache, no-store"},
+    )
+
+
+def _refusal(error: ChatError, *, is_stream: bool) -> Response:
+    """Answer 200 with the one event that says why no run was started."""
+    event = encode(
+        Failed(code=error.code, message=str(error), retry_after_seconds=error.retry_after_seconds)
+    )
+    if is_stream:
+        response = Response(b"data: " + event + b"\n\n", media_type="text/event-stream")
+    else:
+        response = _enveloped([event])
+    if error.retry_after_seconds is not None:
+        response.headers["Retry-After"] = str(error.retry_after_seconds)
+    return response

@@ -1,0 +1,319 @@
+"""The run host: starts runs, keeps their leases, and shows their events to whoever asks.
+
+A run is a task of its own that outlives the request it came from. What it yields gets a number,
+goes into the event log, and is shown to any number of tails; a tail that was cut goes on from the
+last number it saw, from memory while the run is held here, else from the log. Source: design.md 3.
+"""
+
+import asyncio
+import contextvars
+import logging
+import secrets
+import sqlite3
+import uuid
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Self
+
+from app import leases, records
+from app.leases import Admission, Admitted, LeaseLost
+from app.recording import HeldRun, Run, RunHandle, accept_cancellation
+from app.records import Claim, StoredRun, owner_key
+from app.store import EntryPage, NewEntry, Store
+from app.writer import Job, T
+from schema.errors import ChatError, ChatFailed, Interrupted, TryAgain
+from schema.events import Actor, Ask, ConversationId, Event, Failed, RunId
+
+__all__ = ["EntryPage", "Run", "RunHandle", "RunHost", "Turn"]
+
+_log = logging.getLogger(__name__)
+
+_POLL_S = (0.05, 0.5)
+"""Shortest and longest pause between two looks at the log of another process's run."""
+_LAG_S = 1.0
+"""How long an event shown by another process may take to reach the log."""
+_KEPT = (256, 60.0)
+"""How many ended runs stay in memory, and for how many seconds."""
+_PAGE = 500
+"""Most entries of one page."""
+_MOST = 2**63 - 1
+"""The largest number the database takes."""
+
+Turn = Callable[[Run], AsyncGenerator[Event | NewEntry]]
+"""Works on a run. Its last item, and no other, is ``Done`` or ``Failed``."""
+
+
+class RunHost:
+    """Starts runs and tails them. One per process, open as long as the application.
+
+    It keeps the leases of its runs alive, ends runs whose process is gone, and on closing gives its
+    own runs ``grace_s`` to end before it interrupts them. Runs take their context variables from
+    ``context``, each from a fresh copy; by default it is the one that the host is opened in.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        max_recent_messages: int = 20,
+        run_stale_s: float = 30.0,
+        grace_s: float = 5.0,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        context: contextvars.Context | None = None,
+    ) -> None:
+        self._store, self._window, self._now = store, max_recent_messages, now
+        self._stale_s, self._grace_s = run_stale_s, grace_s
+        self._context = context
+        self._holder = leases.this_process()
+        self._held: dict[RunId, HeldRun] = {}
+        self._ended: deque[tuple[float, RunId]] = deque()
+        self._admissions: set[asyncio.Future[Admitted | StoredRun]] = set()
+        self._is_closing = False
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._base = self._context or contextvars.copy_context()
+        await self._sweep()
+        self._group = await asyncio.TaskGroup().__aenter__()
+        self._beating = self._group.create_task(self._beat())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+        # The body's own exception goes on as it is: there is no task left that it could concern.
+        await self._group.__aexit__(None, None, None)
+
+    async def close(self) -> None:
+        """Admit nothing more, let runs end, interrupt those that don't; then nothing is running."""
+        self._is_closing = True
+        if self._admissions:
+            await asyncio.wait(self._admissions)
+        tasks = {held.task for held in self._held.values() if not held.is_ended}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=self._grace_s)
+            for task in late:
+                task.cancel()
+            await asyncio.wait(tasks)
+        self._beating.cancel()
+
+    # --- starting ---------------------------------------------------------------------------------
+
+    async def start(self, ask: Ask, actor: Actor, turn: Turn) -> Run:
+        """Admit a request and start its run.
+
+        A repeated ``request_id`` gives the first run again, and ``turn`` is not called. A caller
+        that goes away meanwhile does not stop the run.
+        Raises: TurnInProgress, NotFound, BadMessage, TryAgain; then nothing is stored.
+        """
+        if self._is_closing:
+            raise TryAgain
+        request = Admission(
+            actor=actor,
+            ask=ask,
+            run_id=RunId(str(uuid.uuid4())),
+            conversation_id=ConversationId(str(uuid.uuid4())),
+            window=self._window,
+            claim=self._claim(),
+            now=self._now(),
+        )
+        admission = self._store.writer.submit(partial(leases.admit, request=request))
+        self._admissions.add(admission)
+        admission.add_done_callback(partial(self._launch, request, turn))
+        admitted = await _stored(asyncio.shield(admission))
+        if isinstance(admitted, StoredRun):
+            return Run(admitted.id, admitted.conversation_id, admitted.turn_id, actor, ask)
+        return self._held[request.run_id].run
+
+    def _launch(
+        self, request: Admission, turn: Turn, admission: asyncio.Future[Admitted | StoredRun]
+    ) -> None:
+        self._admissions.discard(admission)
+        if admission.cancelled() or admission.exception() is not None:
+            return
+        admitted = admission.result()
+        if isinstance(admitted, StoredRun):
+            return
+        held = HeldRun(request, admitted, self._store, self._now)
+        self._held[held.run.id] = held
+        held.task = self._group.create_task(
+            self._work(held, turn), name=f"run {held.run.id}", context=self._base.copy()
+        )
+
+    async def _work(self, held: HeldRun, turn: Turn) -> None:
+        """Take what the turn yields, to its end, whatever kind of end that is."""
+        try:
+            async with aclosing(turn(held.run)) as items:
+                async for item in items:
+                    held.take(item)
+            closing = held.closing or _unexpected(held.run, "has no closing event")
+        except asyncio.CancelledError as error:
+            closing = held.closing or _interrupted()
+            if not accept_cancellation():
+                closing = _unexpected(held.run, "let a cancellation escape", error)
+        except Exception as error:
+            closing = _unexpected(held.run, "failed", error)
+        try:
+            await held.store(closing)
+        except LeaseLost:
+            closing = _interrupted()
+        except sqlite3.Error as error:
+            closing = _unexpected(held.run, "could not be stored", error, TryAgain)
+        except Exception as error:
+            closing = _unexpected(held.run, "could not be stored", error)
+        held.show(closing)
+        self._ended.append((self._loop.time(), held.run.id))
+        self._forget()
+
+    def _forget(self) -> None:
+        most, age_s = _KEPT
+        while self._ended and (
+            len(self._ended) > most or self._ended[0][0] < self._loop.time() - age_s
+        ):
+            del self._held[self._ended.popleft()[1]]
+
+    # --- leases -----------------------------------------------------------------------------------
+
+    def _claim(self) -> Claim:
+        stale_before = self._now() - timedelta(seconds=self._stale_s)
+        return Claim(self._holder, stale_before, leases.is_dead)
+
+    async def _sweep(self) -> None:
+        job = partial(leases.sweep, claim=self._claim(), now=self._now())
+        await _stored(self._store.writer.submit(job))
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._stale_s / 3)
+            self._forget()
+            running = [held.run.id for held in self._held.values() if not held.is_ended]
+            job = partial(leases.beat, runs=running, claim=self._claim(), now=self._now())
+            try:
+                lost = await self._store.writer.submit(job)
+            except sqlite3.Error as error:
+                _log.warning("The leases of the runs could not be renewed.", exc_info=error)
+                continue
+            for run_id in lost:
+                if (held := self._held.get(run_id)) is not None:
+                    held.give_up()
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def find(self, run_id: str, actor: Actor) -> RunHandle:
+        """Look up one of an actor's runs.
+
+        Raises: NotFound, for another's run as for an unknown one; TryAgain.
+        """
+        held = self._held.get(RunId(run_id))
+        if held is not None and owner_key(held.run.actor) == owner_key(actor):
+            return held.run
+        found = await self._read(partial(records.find_run, run_id=run_id, actor=actor))
+        return RunHandle(found.id, found.conversation_id, found.turn_id)
+
+    async def entries(
+        self, conversation_id: str, actor: Actor, *, after: int = 0, limit: int = 100
+    ) -> EntryPage:
+        """Read a conversation's entries behind ``after``, oldest first.
+
+        Raises: NotFound, for another's conversation as for an unknown one; TryAgain.
+        """
+        query = partial(
+            records.read_entries,
+            conversation_id=conversation_id,
+            actor=actor,
+            after=_cursor(after),
+            limit=max(1, min(limit, _PAGE)),
+        )
+        return await self._read(query)
+
+    def tail(self, run: RunHandle, *, after: int = 0, live: bool = False) -> AsyncGenerator[bytes]:
+        """Show a run's events behind ``after`` as they come, to its closing event.
+
+        Yields SSE frames, ``id: <run id>:<seq>`` and ``data: <JSON>``; those that are ready
+        together come joined. Without ``live``, the types in ``LIVE`` are left out. A cursor beyond
+        what is stored gets one ``resync`` event. Raises while iterating: NotFound when the run was
+        deleted, TryAgain.
+        """
+        held = self._held.get(run.id)
+        if held is None:
+            return self._tail_log(run.id, _cursor(after), live)
+        return self._tail_held(held, _cursor(after), live)
+
+    async def _tail_held(self, held: HeldRun, after: int, live: bool) -> AsyncGenerator[bytes]:
+        frames = held.frames if live else held.quiet_frames
+        if after > len(frames):
+            yield await self._read(partial(records.resync, run_id=held.run.id))
+            return
+        while True:
+            if after < len(frames):
+                part, after = b"".join(frames[after:]), len(frames)
+                if part:
+                    yield part
+            elif held.is_ended:
+                return
+            else:
+                await held.changed.wait()
+
+    async def _tail_log(self, run_id: RunId, after: int, live: bool) -> AsyncGenerator[bytes]:
+        shortest, longest = _POLL_S
+        pause_s, patience_s = shortest, _LAG_S
+        has_moved = False
+        while not self._is_closing:
+            query = partial(
+                records.read_log, run_id=run_id, after=after, claim=self._claim(), live=live
+            )
+            page = await self._read(query)
+            if page.is_orphaned:
+                await self._sweep()
+                continue
+            if page.last_seq > after:
+                after, has_moved, pause_s = page.last_seq, True, shortest
+                if page.frames:
+                    yield page.frames
+            # Of a lost run, a client may have seen another event under the closing one's number.
+            elif page.last_seq < after or (page.was_lost and not has_moved):
+                if page.is_closed or patience_s <= 0:
+                    yield await self._read(partial(records.resync, run_id=run_id))
+                    return
+                patience_s -= pause_s
+            if page.is_closed:
+                return
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, longest)
+
+    async def _read(self, query: Job[T]) -> T:
+        return await _stored(self._store.read(query))
+
+
+# --- ends -----------------------------------------------------------------------------------------
+
+
+def _interrupted() -> Failed:
+    return Failed(message=Interrupted.public, code=Interrupted.code)
+
+
+def _unexpected(
+    run: Run,
+    what: str,
+    error: BaseException | None = None,
+    public: type[ChatError] = ChatFailed,
+) -> Failed:
+    """Log a failure under an id that the client is told."""
+    error_id = secrets.token_hex(8)
+    _log.error("Turn of run %s %s (error %s).", run.id, what, error_id, exc_info=error)
+    return Failed(message=public.public, code=public.code, error_id=error_id)
+
+
+async def _stored(work: Awaitable[T]) -> T:
+    """Give the failures of the database their public name."""
+    try:
+        return await work
+    except sqlite3.Error as error:
+        _log.warning("The chat database failed.", exc_info=error)
+        raise TryAgain from error
+
+
+def _cursor(after: int) -> int:
+    return max(0, min(after, _MOST))

@@ -1,0 +1,318 @@
+"""What is kept: conversations and their entries, runs and their event logs, in one SQLite file.
+
+The tables are SQLModel classes on a MetaData of their own, so that a host's tables and ours never
+mix. ``Store`` is the opened database. Source: design.md 3 and 9.
+"""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, Self
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.orm import declared_attr, registry
+from sqlmodel import Field, SQLModel
+
+from app.writer import Job, Readers, T, Writer
+from schema.errors import ConfigurationError
+from schema.events import CallId, RunId
+
+REVISION = "0001"
+"""The newest migration: what the tables below look like."""
+VERSION_TABLE = "chat_alembic_version"
+
+_MIGRATIONS = (Path(__file__).parent.parent / "alembic", Path(__file__).parent / "migrations")
+"""Where the migration scripts are: in the repository, or inside the installed package."""
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+KEY_LENGTH = 200
+"""Longest owner, origin and request key; what is longer is stored as its SHA-256."""
+
+
+class UtcDateTime(sa.TypeDecorator[datetime]):
+    """A moment in UTC, with its zone in Python even where the database drops it."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Move a moment to UTC."""
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Give a moment its zone back."""
+        if value is None or value.tzinfo is not None:
+            return value
+        return value.replace(tzinfo=UTC)
+
+
+class ChatTable(SQLModel, registry=registry(metadata=metadata)):
+    """Base of the chat tables; a table is named after its class."""
+
+    @declared_attr.directive
+    def __tablename__(cls) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "chat" + re.sub("(?=[A-Z])", "_", cls.__name__).lower()
+
+
+class Conversations(ChatTable, table=True):
+    """A conversation, the number of its next entry, and the lease of the run at work in it.
+
+    ``lease_fence`` counts the leases that were given. A holder writes only while the number is the
+    one it got, so one that was given up for dead writes nothing when it comes back.
+    """
+
+    __table_args__ = (sa.Index(None, "owner", "last_user_at"),)
+
+    id: str = Field(primary_key=True, max_length=36)
+    owner: str = Field(max_length=KEY_LENGTH)
+    title: str | None = Field(default=None, max_length=KEY_LENGTH)
+    origin_key: str | None = Field(default=None, max_length=KEY_LENGTH, unique=True)
+    created_at: datetime = Field(sa_type=UtcDateTime)
+    updated_at: datetime = Field(sa_type=UtcDateTime)
+    last_user_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    next_seq: int
+    lease_fence: int
+    lease_run_id: str | None = Field(default=None, max_length=36, index=True)
+    lease_holder: str | None = Field(default=None, max_length=400)
+    lease_beat_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+
+
+class Runs(ChatTable, table=True):
+    """One stretch of a turn. ``last_seq`` is its closing event's number, once there is one.
+
+    ``was_lost`` marks a run that somebody else closed after its process went away: events behind
+    the last stored one may have been shown.
+    """
+
+    __table_args__ = (sa.UniqueConstraint("owner", "request_id"),)
+
+    id: str = Field(primary_key=True, max_length=36)
+    conversation_id: str = Field(
+        foreign_key="chat_conversations.id", ondelete="CASCADE", max_length=36, index=True
+    )
+    owner: str = Field(max_length=KEY_LENGTH)
+    turn_id: str = Field(max_length=36)
+    parent_run_id: str | None = Field(default=None, max_length=36)
+    status: str = Field(max_length=20)
+    request_id: str | None = Field(default=None, max_length=KEY_LENGTH)
+    request_sha256: str | None = Field(default=None, max_length=64)
+    first_entry_seq: int
+    last_entry_seq: int | None = None
+    last_seq: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    error_code: str | None = Field(default=None, max_length=100)
+    was_lost: bool
+    started_at: datetime = Field(sa_type=UtcDateTime)
+    ended_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+
+
+class RunEvents(ChatTable, table=True):
+    """The event log: what clients were shown, as SSE frames, one row per flush."""
+
+    run_id: str = Field(
+        primary_key=True, foreign_key="chat_runs.id", ondelete="CASCADE", max_length=36
+    )
+    first_seq: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    last_seq: int
+    frames: str = Field(sa_type=sa.Text)
+
+
+class Entries(ChatTable, table=True):
+    """What happened in a conversation, in order; the fields are those of ``StoredEntry``."""
+
+    conversation_id: str = Field(
+        primary_key=True, foreign_key="chat_conversations.id", ondelete="CASCADE", max_length=36
+    )
+    seq: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    run_id: str = Field(max_length=36)
+    round: int
+    kind: str = Field(max_length=20)
+    content: str = Field(sa_type=sa.Text)
+    name: str | None = Field(default=None, sa_type=sa.Text)
+    call_id: str | None = Field(default=None, max_length=100)
+    arguments: str | None = Field(default=None, sa_type=sa.Text)
+    result: str | None = Field(default=None, sa_type=sa.Text)
+    status: str | None = Field(default=None, max_length=20)
+    created_at: datetime = Field(sa_type=UtcDateTime)
+
+
+conversations = metadata.tables["chat_conversations"]
+runs = metadata.tables["chat_runs"]
+run_events = metadata.tables["chat_run_events"]
+entries = metadata.tables["chat_entries"]
+
+
+# --- entries --------------------------------------------------------------------------------------
+
+
+EntryKind = Literal["user", "assistant", "action", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntry:
+    """One thing that happened in a conversation, to be stored.
+
+    ``round`` is the provider round within the run: an assistant text and its calls share it. The
+    ``content`` of an error is its public message. ``arguments`` and ``result`` are JSON texts.
+    """
+
+    kind: EntryKind
+    content: str = ""
+    round: int = 0
+    name: str | None = None
+    call_id: CallId | None = None
+    arguments: str | None = None
+    result: str | None = None
+    status: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEntry(NewEntry):
+    """An entry with its number in the conversation, from 1."""
+
+    seq: int
+    run_id: RunId
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """Entries in order; ``next`` is the cursor behind the last one, None at the end."""
+
+    items: tuple[StoredEntry, ...]
+    next: int | None
+
+
+# --- the database ---------------------------------------------------------------------------------
+
+
+class Store:
+    """The opened chat database: one writer, a few readers, all off the event loop.
+
+    A job or a query is a sync function of the driver's connection.
+    """
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self.writer, self._readers = writer, readers
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, url: str, *, busy_limit_s: float = 15.0) -> AsyncGenerator[Self]:
+        """Open a migrated database.
+
+        Raises: ConfigurationError E002 when the tables are missing or not the newest.
+        """
+        await check(url)
+        path = str(database_path(url))
+        async with Readers(path) as readers, Writer(path, busy_limit_s=busy_limit_s) as writer:
+            yield cls(writer, readers)
+
+    async def read(self, query: Job[T]) -> T:
+        """Run a query on one snapshot of the database."""
+        return await self._readers.run(query)
+
+
+async def migrate(url: str) -> None:
+    """Bring the tables to the newest revision, creating the file if need be.
+
+    Processes that do so at the same time wait for one another.
+    Raises: ConfigurationError E002 for a URL that is not one of a SQLite file.
+    """
+    await asyncio.to_thread(_upgrade, url)
+
+
+def _upgrade(url: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"database_url": url})
+    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
+    command.upgrade(config, "head")
+
+
+async def check(url: str) -> None:
+    """See whether the tables are there and are the newest.
+
+    Raises: ConfigurationError E002, which names `frontdesk migrate`.
+    """
+    found = await asyncio.to_thread(_revision, database_path(url))
+    if found is None:
+        raise ConfigurationError(
+            "E002", "The chat database has no Frontdesk tables.", "Run `frontdesk migrate`."
+        )
+    if found != REVISION:
+        raise ConfigurationError(
+            "E002",
+            f"The chat database is at revision {found}, and this version needs {REVISION}.",
+            "Run `frontdesk migrate`.",
+        )
+
+
+def _revision(path: Path) -> str | None:
+    """Read the revision of a database; None when it, or one of the tables, does not exist."""
+    if not path.is_file():
+        return None
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if not {*metadata.tables, VERSION_TABLE} <= {name for (name,) in rows}:
+                return None
+            row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+            return None if row is None else str(row[0])
+    except sqlite3.DatabaseError as error:
+        raise ConfigurationError(
+            "E002",
+            f"The chat database {path} can't be read: {error}.",
+            "Set FRONTDESK_DATABASE_URL to a SQLite file.",
+        ) from error
+
+
+def database_path(url: str) -> Path:
+    """Return the file of a database URL, whatever driver the URL names."""
+    try:
+        parsed = sa.make_url(url)
+    except ArgumentError as error:
+        raise _unusable("is not a database URL") from error
+    if parsed.drivername not in {"sqlite", "sqlite+aiosqlite", "sqlite+pysqlite"}:
+        raise _unusable(f"names {parsed.get_backend_name()!r}, and this version keeps SQLite files")
+    if not parsed.database or parsed.database == ":memory:" or parsed.database.startswith("file:"):
+        raise _unusable("names no file, and several connections must see the same database")
+    return Path(parsed.database)
+
+
+def _unusable(problem: str) -> ConfigurationError:
+    return ConfigurationError(
+        "E002",
+        f"FRONTDESK_DATABASE_URL {problem}.",
+        "Set it to sqlite+aiosqlite:///path/to/file.db or leave it out.",
+    )
+
+
+def _scripts() -> Path:
+    """Find the migration scripts: in the repository, or inside the installed package."""
+    for folder in _MIGRATIONS:
+        if (folder / "env.py").is_file():
+            return folder
+    raise ConfigurationError("E002", "The migration scripts are missing.", "Reinstall frontdesk.")

@@ -1,0 +1,193 @@
+"""What the tool results of the current turn have said so far.
+
+The provider keeps nothing between completions: each one reads its facts again from the messages
+after the last user message. A result of another shape than expected is a refusal.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import Field as Named
+
+from providers.base import Message, ToolCallEvent
+from schema.events import Json, JsonObject
+
+SEARCH, SCHEMA, PATH, QUERY = "search_managers", "get_manager_schema", "find_path", "query"
+
+
+def _or_empty(value: object) -> object:
+    return "" if value is None else value
+
+
+_Text = Annotated[str, BeforeValidator(_or_empty)]
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+class Field(_Facts):
+    """A scalar field; ``type`` is empty while only its name is known."""
+
+    name: str
+    type: str = ""
+    nullable: bool = True
+    description: _Text = ""
+    choices: tuple[str, ...] = ()
+
+
+class Relation(_Facts):
+    """A hop from one manager to another."""
+
+    name: str
+    target: str
+    many: bool = False
+    nullable: bool = True
+    description: _Text = ""
+
+
+def _named(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
+
+
+class Manager(_Facts):
+    """A manager as far as it is known; ``primary_key`` is empty before its schema was read."""
+
+    name: str = Named(alias="manager")
+    description: _Text = ""
+    aliases: tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    fields: tuple[Annotated[Field, BeforeValidator(_named)], ...] = ()
+    relations: tuple[Relation, ...] = ()
+    reason: str = ""
+
+    def relation(self, name: str) -> Relation | None:
+        """Find a relation by its exact name."""
+        return next((r for r in self.relations if r.name == name), None)
+
+
+class _Schema(Manager):
+    found: bool
+    name: str = Named(default="", alias="manager")
+
+
+class _Hop(_Facts):
+    name: str = Named(alias="field")
+    target: str = Named(alias="to")
+
+
+class _Path(_Facts):
+    found: bool
+    hops: tuple[_Hop, ...] = ()
+
+
+class Page(_Facts):
+    """The answer of a query."""
+
+    data: list[JsonObject]
+    total_count: int
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A call that gave no result; ``message`` is what the tool said."""
+
+    message: str
+
+
+_SEARCHED = TypeAdapter(list[Manager])
+
+
+@dataclass(slots=True)
+class Facts:
+    """All that is known in this turn.
+
+    ``managers`` keeps the order of discovery, best search hit first; ``detailed`` are those whose
+    schema was asked for. A path that does not exist is ``None``.
+    """
+
+    managers: dict[str, Manager] = field(default_factory=dict[str, Manager])
+    detailed: set[str] = field(default_factory=set[str])
+    paths: dict[tuple[str, str], tuple[str, ...] | None] = field(
+        default_factory=dict[tuple[str, str], tuple[str, ...] | None]
+    )
+    pages: dict[str, Page | Refused] = field(default_factory=dict[str, Page | Refused])
+    done: set[str] = field(default_factory=set[str])
+    refusals: list[str] = field(default_factory=list[str])
+    calls: int = 0
+
+    def page(self, args: JsonObject) -> Page | Refused | None:
+        """Return what a query with these arguments gave, or None if it was not run."""
+        return self.pages.get(call_key(QUERY, args))
+
+    def learn(self, call: ToolCallEvent, content: str) -> None:
+        """Take in one tool result."""
+        self.calls += 1
+        key = call_key(call.name, call.args)
+        self.done.add(key)
+        try:
+            if call.name == SCHEMA:
+                self.detailed.add(str(call.args.get("manager")))
+            self._take(call, key, content)
+        except (ValidationError, orjson.JSONDecodeError):
+            refused = Refused(_error_message(content))
+            self.refusals.append(refused.message)
+            if call.name == QUERY:
+                self.pages[key] = refused
+
+    def _take(self, call: ToolCallEvent, key: str, content: str) -> None:
+        match call.name:
+            case "search_managers":
+                for manager in _SEARCHED.validate_json(content):
+                    self.managers.setdefault(manager.name, manager)
+            case "get_manager_schema":
+                schema = _Schema.model_validate_json(content)
+                if schema.found:
+                    seen = self.managers.get(schema.name)
+                    reason = seen.reason if seen else ""
+                    self.managers[schema.name] = schema.model_copy(update={"reason": reason})
+                    self.detailed.add(schema.name)
+            case "find_path":
+                path = _Path.model_validate_json(content)
+                pair = (str(call.args.get("from_manager")), str(call.args.get("to_manager")))
+                self.paths[pair] = tuple(hop.name for hop in path.hops) if path.found else None
+            case "query":
+                self.pages[key] = Page.model_validate_json(content)
+            case _:
+                pass
+
+
+def call_key(name: str, args: JsonObject) -> str:
+    """Name a call, so that the same call is known again whatever the order of its arguments."""
+    return name + orjson.dumps(args, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _error_message(content: str) -> str:
+    try:
+        result: Json = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return "the result could not be read"
+    message = result.get("message") if isinstance(result, dict) else None
+    return message if isinstance(message, str) else "the result could not be read"
+
+
+def read_turn(messages: list[Message]) -> tuple[str, Facts]:
+    """Return the current user message and what its tool calls have brought."""
+    last = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
+    facts = Facts()
+    for call, content in _exchanges(messages[last + 1 :]):
+        facts.learn(call, content)
+    return (messages[last].content if last >= 0 else ""), facts
+
+
+def _exchanges(messages: list[Message]) -> Iterator[tuple[ToolCallEvent, str]]:
+    asked: dict[str, ToolCallEvent] = {}
+    for message in messages:
+        for call in message.tool_calls:
+            asked[call.id] = call
+        if message.role == "tool" and message.tool_call_id in asked:
+            yield asked[message.tool_call_id], message.content

@@ -1,0 +1,293 @@
+"""How words are compared with a schema: which field they name, and which field a value belongs to.
+
+Scores are small numbers added up from independent hints (names, descriptions, the shape of the
+value); only their order matters.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from providers.offline.english import (
+    ABBREVIATIONS,
+    CODE_WORDS,
+    NAME_LIKE,
+    related,
+    same,
+    singular,
+    split_name,
+)
+from providers.offline.facts import Field, Manager, Relation
+from schema.events import Json
+
+NUMERIC = frozenset({"integer", "number", "decimal"})
+TEMPORAL = frozenset({"date", "datetime"})
+
+Bond = Literal["loose", "kind", "other", "place"]
+"""How a value is tied to the noun: not at all, before it, by "of" or "by", by "in" or "from"."""
+
+_CODE = re.compile(r"(?=.*[A-Z0-9])[A-Z0-9][A-Z0-9_.-]{0,15}")
+_ZONE = re.compile(r"[A-Z]\w+/[A-Z]\w+")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One filter: a path, a lookup ("" is equality), and the value with the user's words for it."""
+
+    path: tuple[str, ...]
+    lookup: str
+    value: Json
+    said: str = ""
+    in_time: bool = False
+
+    @property
+    def key(self) -> str:
+        """The filter's name in the query tool."""
+        return "__".join((*self.path, self.lookup) if self.lookup else self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A manager in reach of the one asked for. ``hops`` counts, a hop to many rows twice."""
+
+    path: tuple[str, ...]
+    manager: Manager
+    hops: int = 0
+    via: Relation | None = None
+    detailed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A field that may hold a value. ``is_sure``: something said so besides the value's shape."""
+
+    path: tuple[str, ...]
+    field: Field
+    score: float
+    is_sure: bool = False
+    is_code: bool = False
+    is_name: bool = False
+
+
+def looks_like_code(text: str) -> bool:
+    """Tell whether a value looks like LGA, N10156 or M8."""
+    return bool(_CODE.fullmatch(text))
+
+
+def looks_like_date(text: str) -> bool:
+    """Tell whether a value is an ISO date."""
+    return bool(_DATE.fullmatch(text))
+
+
+def manager_words(manager: Manager) -> tuple[str, ...]:
+    """Return the words of a manager's name, without a closing "Manager"."""
+    words = split_name(manager.name)
+    return words[:-1] if len(words) > 1 and words[-1] == "manager" else words
+
+
+def names_manager(words: Sequence[str], manager: Manager) -> bool:
+    """Tell whether the words are the manager's name or one of its aliases."""
+    names = (manager_words(manager), *(split_name(alias) for alias in manager.aliases))
+    return any(len(n) == len(words) and all(map(same, words, n)) for n in names)
+
+
+def field_level(words: Sequence[str], name: str, description: str) -> int:
+    """Say how well words name a field: 3 the whole name, 2 with the description, 1 only it, 0."""
+    parts = [ABBREVIATIONS.get(part, part) for part in split_name(name)]
+    if _same_words(words, parts) or _spells("".join(parts), words):
+        return 3
+    described = split_name(description)
+    in_name = [any(same(word, part) for part in parts) for word in words]
+    in_text = [any(same(word, part) for part in described) for word in words]
+    if all(n or t for n, t in zip(in_name, in_text, strict=True)):
+        return 2 if any(in_name) else 1
+    return 0
+
+
+def _same_words(words: Sequence[str], parts: Sequence[str]) -> bool:
+    return len(words) == len(parts) and all(any(same(w, p) for p in parts) for w in words)
+
+
+def _spells(name: str, words: Sequence[str]) -> bool:
+    """Tell whether a name runs together openings of the words: tailnum for tail number."""
+    if len(words) < 2 or not name:
+        return False
+    for word in words[:-1]:
+        if not name.startswith(word):
+            return False
+        name = name[len(word) :]
+    return len(name) >= 3 and words[-1].startswith(name)
+
+
+def best_field(words: Sequence[str], manager: Manager, least: int) -> Field | None:
+    """Return the field the words name best, at least at level ``least``; shorter names win ties."""
+    ranked = [
+        (-level, len(split_name(f.name)), len(split_name(f.description)), order)
+        for order, f in enumerate(manager.fields)
+        if (level := field_level(words, f.name, f.description)) >= least
+    ]
+    return manager.fields[min(ranked)[3]] if ranked else None
+
+
+def named_relation(words: Sequence[str], manager: Manager) -> Relation | None:
+    """Return the relation of exactly that name."""
+    return next((r for r in manager.relations if field_level(words, r.name, "") == 3), None)
+
+
+def name_field(manager: Manager) -> Field | None:
+    """Return the field people know a row by."""
+    by_name = {f.name: f for f in manager.fields}
+    own = [n for n in by_name if n.endswith(("_name", "_title"))]
+    return next((by_name[n] for n in (*NAME_LIKE, *own) if n in by_name), None)
+
+
+def is_code_field(field: Field, manager: Manager) -> bool:
+    """Tell whether a field holds short codes rather than text."""
+    if field.name in manager.primary_key and field.type == "string":
+        return True
+    words = {singular(w) for w in (*split_name(field.name), *split_name(field.description))}
+    return bool(words & CODE_WORDS) and field.type in {"string", ""}
+
+
+def hint_score(hints: Iterable[str], name: str, description: str) -> float:
+    """Say how strongly hint words point at a name (4) or its description (3, in part 2)."""
+    parts = [ABBREVIATIONS.get(part, part) for part in split_name(name)]
+    described = split_name(description)
+    best = 0.0
+    for hint in hints:
+        if any(related(hint, part) for part in parts):
+            return 4.0
+        if any(same(hint, word) for word in described):
+            best = 3.0
+        elif best < 2.0 and any(related(hint, word) for word in described):
+            best = 2.0
+    return best
+
+
+def candidates(
+    text: str, hints: frozenset[str], scope: Scope, bond: Bond = "loose"
+) -> list[Candidate]:
+    """Rate the fields of one manager as the place of a text value, best first."""
+    known_by = name_field(scope.manager)
+    via = hint_score(hints, scope.via.name, scope.via.description) if scope.via else 0.0
+    found: list[Candidate] = []
+    for field in scope.manager.fields:
+        choice = _choice(text, field)
+        if choice is None and (field.choices or not _holds_text(field, scope, known_by)):
+            continue
+        hint = max(via, hint_score(hints, field.name, field.description))
+        if scope.via and field is not known_by and not is_code_field(field, scope.manager) and via:
+            hint -= 1.0
+        score, fits = _shape_score(text, field, scope.manager, is_name=field is known_by)
+        if field is known_by:
+            score += _name_bias(bond, scope)
+        score += hint - scope.hops + (8.0 if choice is not None else 0.0)
+        sure = choice is not None or (hint > 0 and fits)
+        if sure or score > (-5.0 if field is known_by else 0.0):
+            code = is_code_field(field, scope.manager)
+            path = (*scope.path, field.name)
+            found.append(Candidate(path, field, score, sure, code, field is known_by))
+    return sorted(found, key=lambda c: -c.score)
+
+
+def _name_bias(bond: Bond, scope: Scope) -> float:
+    """Rate a field of names by how the value is tied to the noun.
+
+    "Steel parts" and "parts of Apollo" speak of a kind or of another thing, not of a part's name.
+    """
+    match bond:
+        case "kind":
+            return 1.0 if scope.via else -2.0
+        case "other":
+            return 0.0 if scope.path else -9.0
+        case "place":
+            return 0.0 if scope.path else -2.5
+        case "loose":
+            return 0.0
+
+
+def _holds_text(field: Field, scope: Scope, known_by: Field | None) -> bool:
+    if scope.detailed:
+        return field.type in {"string", "enum"}
+    return field is known_by or bool(set(split_name(field.name)) & CODE_WORDS)
+
+
+def _choice(text: str, field: Field) -> str | None:
+    return next((c for c in field.choices if c.lower() == text.lower()), None)
+
+
+def _shape_score(text: str, field: Field, manager: Manager, *, is_name: bool) -> tuple[float, bool]:
+    """Rate a value's shape against a field, and tell whether it fits at all."""
+    code = looks_like_code(text)
+    if _ZONE.fullmatch(text):
+        zone = hint_score({"zone", "path"}, field.name, field.description)
+        return (5.0 if zone else 0.0), True
+    if is_code_field(field, manager):
+        short = len(text) <= 4 and text.isalpha()
+        return (3.0, True) if code else (1.5, True) if short else (-1.0, False)
+    if is_name:
+        return (1.0 if code else 3.0), True
+    return (0.5 if code else 1.0), True
+
+
+def equal(candidate: Candidate, texts: Sequence[str]) -> Condition:
+    """Ask for a value in the spellings it may have in the data; a code in capitals has one."""
+    said = " or ".join(texts)
+    spellings: list[Json] = []
+    for text in texts:
+        choice = _choice(text, candidate.field)
+        one = choice or (text if candidate.is_code and looks_like_code(text) else None)
+        spellings += (
+            [one] if one else [text, text.lower(), text.upper(), text.title(), _capital(text)]
+        )
+    spellings = list(dict.fromkeys(spellings))
+    if len(spellings) == 1:
+        return Condition(candidate.path, "", spellings[0], said)
+    return Condition(candidate.path, "in", spellings, said)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def contains(candidate: Candidate, texts: Sequence[str]) -> Condition | None:
+    """Ask for a value as a part of a field; codes and choices have no parts."""
+    if len(texts) != 1 or len(texts[0]) < 2 or candidate.field.choices:
+        return None
+    if candidate.is_code and looks_like_code(texts[0]):
+        return None
+    return Condition(candidate.path, "icontains", texts[0], texts[0])
+
+
+def numeric_field(
+    value: int | float,
+    hints: frozenset[str],
+    manager: Manager,
+    *,
+    in_time: bool,
+    noun: frozenset[str],
+) -> Field | None:
+    """Return the field a bare number belongs to, or None when the question leaves that open.
+
+    ``noun`` are words the number directly follows ("flight 1545").
+    """
+    keys = set(manager.primary_key)
+    usable = [
+        f for f in manager.fields if f.type in NUMERIC | (TEMPORAL if in_time else frozenset())
+    ]
+    scored: list[tuple[float, int]] = []
+    for order, field in enumerate(usable):
+        score = 0.0 if field.name in keys else hint_score(hints, field.name, field.description)
+        if in_time and 1000 <= value <= 2999:
+            score += 5.0 if "year" in split_name(field.name) or field.type in TEMPORAL else -9.0
+        if noun:
+            named = any(field_level([word], field.name, "") == 3 for word in noun)
+            score += 3.0 if named else 1.0 if field.name in keys else 0.0
+        scored.append((-score, order))
+    best = min(scored, default=(0.0, 0))
+    if best[0] < 0:
+        return usable[best[1]]
+    plain = [f for f in usable if f.type in NUMERIC and f.name not in keys]
+    return plain[0] if len(plain) == 1 and not in_time else None

@@ -1,0 +1,289 @@
+"""Names found in a question: which words mean managers, relations or fields, which are values."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from providers.offline.english import CALCULATIONS, FILLER, MEASURES, same, split_name
+from providers.offline.facts import Facts, Field, Manager, Relation
+from providers.offline.match import (
+    best_field,
+    looks_like_code,
+    manager_words,
+    named_relation,
+    names_manager,
+)
+from providers.offline.parse import Compare, Cue, Mark, Number, Piece, Question, Word
+
+_LONGEST_NAME = 4
+_PARTICIPLES = frozenset(
+    "built made sent flown bought sold held kept found given born written grown drawn bound".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The manager whose rows are asked for, and the words that say so, if any do."""
+
+    manager: Manager
+    start: int = -1
+    length: int = 0
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Words that name something: the subject, a field (its ``path`` ends with it), or related rows.
+
+    ``target`` is the related manager's name; its ``path`` is empty while no way there is known.
+    """
+
+    start: int
+    joined: bool
+    path: tuple[str, ...] = ()
+    field: Field | None = None
+    target: str = ""
+    is_subject: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Words that name nothing known. ``texts`` are alternatives: LGA or JFK."""
+
+    texts: tuple[str, ...]
+    joined: bool = False
+    quoted: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """True for one ordinary lower-case word, which may as well be a word we don't know."""
+        return (
+            not self.quoted
+            and len(self.texts) == 1
+            and self.texts[0].isalpha()
+            and self.texts[0].islower()
+        )
+
+
+Segment = Mention | Value | Number | Compare | Cue | Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """The question in terms of the schema; ``calculation`` is a word that asks for more."""
+
+    segments: tuple[Segment, ...]
+    calculation: str = ""
+
+
+def find_subject(question: Question, facts: Facts) -> Subject | None:
+    """Find whose rows are asked for: the first manager named, or the last noun of a compound."""
+    position = 0
+    while position < len(question.pieces):
+        if found := _manager_at(question.pieces, position, facts):
+            following = _manager_at(question.pieces, found.start + found.length, facts)
+            while following and _is_joined(question.pieces[following.start]):
+                found = following
+                following = _manager_at(question.pieces, found.start + found.length, facts)
+            return found
+        position += 1
+    return _subject_by_field(question, facts)
+
+
+def _subject_by_field(question: Question, facts: Facts) -> Subject | None:
+    best = next(iter(facts.managers.values()), None)
+    if best is None or best.reason != "field":
+        return None
+    for length in (2, 1):
+        words = [p.lower for p in question.pieces[:length] if isinstance(p, Word) and not p.quoted]
+        if len(words) == length and best_field(words, best, least=2):
+            return Subject(best)
+    return None
+
+
+def mentioned_managers(question: Question, facts: Facts) -> Iterator[str]:
+    """Name every known manager the question mentions, in order."""
+    for position in range(len(question.pieces)):
+        if found := _manager_at(question.pieces, position, facts):
+            yield found.manager.name
+
+
+def _manager_at(pieces: Sequence[Piece], position: int, facts: Facts) -> Subject | None:
+    for length in range(_LONGEST_NAME, 0, -1):
+        words = _plain_words(pieces, position, length)
+        for manager in facts.managers.values() if words else ():
+            if names_manager(words, manager):
+                return Subject(manager, position, length, tuple(words))
+    return None
+
+
+def _plain_words(pieces: Sequence[Piece], position: int, length: int) -> list[str]:
+    """Return ``length`` neighbouring words from a position, or nothing if there are fewer."""
+    span = pieces[position : position + length]
+    words = [p.lower for p in span if isinstance(p, Word) and not p.quoted]
+    close = all(_is_joined(piece) for piece in span[1:])
+    return words if len(words) == length and close else []
+
+
+def _is_joined(piece: Piece) -> bool:
+    return isinstance(piece, (Word, Number)) and piece.joined
+
+
+class Segmenter:
+    """Goes once over the pieces. ``scope`` is the related manager whose fields may follow."""
+
+    def __init__(self, question: Question, subject: Subject, facts: Facts) -> None:
+        self.pieces = question.pieces
+        self.subject = subject
+        self.facts = facts
+        self.found: list[Segment] = []
+        self.scope: tuple[tuple[str, ...], str] | None = None
+        self.calculation = ""
+
+    def read(self) -> Sentence:
+        """Return the question's segments."""
+        position = 0
+        while position < len(self.pieces):
+            position += self._step(position)
+        return Sentence(tuple(_with_lists(self.found)), self.calculation)
+
+    def _step(self, position: int) -> int:
+        piece = self.pieces[position]
+        if position == self.subject.start:
+            self.found.append(Mention(position, _is_joined(piece), is_subject=True))
+            return self.subject.length
+        if not isinstance(piece, Word):
+            self.found.append(piece)
+            return 1
+        for length in range(_LONGEST_NAME, 0, -1):
+            if self._name(position, length):
+                return length
+        self._word(position, piece)
+        return 1
+
+    def _name(self, position: int, length: int) -> bool:
+        """Take ``length`` words as a name of the schema, if they are one."""
+        words = _plain_words(self.pieces, position, length)
+        if not words or any(
+            self.subject.start <= at < self.subject.start + self.subject.length
+            for at in range(position, position + length)
+        ):
+            return False
+        mention = (
+            self._field(position, words, 3)
+            or self._related(position, words)
+            or self._field(position, words, self._least(position, length))
+        )
+        if mention:
+            self.found.append(mention)
+            if mention.target:
+                self.scope = (mention.path, mention.target)
+        return mention is not None
+
+    def _least(self, position: int, length: int) -> int:
+        """Say how loosely the words may name a field: values must not be taken for names."""
+        words = [p for p in self.pieces[position : position + length] if isinstance(p, Word)]
+        if any(looks_like_code(word.text) or not word.text.islower() for word in words):
+            return 3
+        if length > 1:
+            return 1
+        around = (
+            self.pieces[position + 1 : position + 2]
+            if position == 0
+            else [self.pieces[position - 1], *self.pieces[position + 1 : position + 2]]
+        )
+        beside_value = any(
+            isinstance(p, Number) or (isinstance(p, Word) and (p.quoted or not p.text.islower()))
+            for p in around
+        )
+        return 1 if beside_value else 2
+
+    def _field(self, position: int, words: list[str], least: int) -> Mention | None:
+        places: list[tuple[tuple[str, ...], Manager]] = [((), self.subject.manager)]
+        if self.scope and self.scope[1] in self.facts.managers:
+            places.insert(0, (self.scope[0], self.facts.managers[self.scope[1]]))
+        for path, manager in places:
+            if path and least < 2:
+                continue
+            if found := best_field(words, manager, least):
+                return Mention(
+                    position, _is_joined(self.pieces[position]), (*path, found.name), found
+                )
+        return None
+
+    def _related(self, position: int, words: list[str]) -> Mention | None:
+        joined = _is_joined(self.pieces[position])
+        if relation := named_relation(words, self.subject.manager):
+            return Mention(position, joined, (relation.name,), target=relation.target)
+        for manager in self.facts.managers.values():
+            if names_manager(words, manager) and manager.name != self.subject.manager.name:
+                return Mention(position, joined, self._path(manager.name), target=manager.name)
+        for relation in self.subject.manager.relations:
+            if relation.target not in self.facts.managers and _target_words(relation, words):
+                return Mention(position, joined, (relation.name,), target=relation.target)
+        return None
+
+    def _path(self, target: str) -> tuple[str, ...]:
+        direct = next((r.name for r in self.subject.manager.relations if r.target == target), None)
+        if direct:
+            return (direct,)
+        return self.facts.paths.get((self.subject.manager.name, target)) or ()
+
+    def _word(self, position: int, word: Word) -> None:
+        following = self.pieces[position + 1] if position + 1 < len(self.pieces) else None
+        if not word.quoted and word.lower in FILLER:
+            return
+        if not word.quoted and word.lower in CALCULATIONS and word.text.islower():
+            self.calculation = self.calculation or word.lower
+        elif self._is_verb(word, following):
+            self.found.append(Cue(word.lower))
+        else:
+            self._value(word)
+
+    def _is_verb(self, word: Word, following: Piece | None) -> bool:
+        """Tell a verb or a unit, which only hints at a field, from a value."""
+        if word.quoted or not word.text.islower():
+            return False
+        before = self.found[-1] if self.found else None
+        if word.joined and isinstance(before, Number):
+            return True
+        measured = isinstance(following, (Compare, Number))
+        if word.lower in MEASURES and measured:
+            return True
+        participle = word.lower.endswith(("ed", "ing")) or word.lower in _PARTICIPLES
+        return participle and (following is None or isinstance(following, (Cue, Compare)))
+
+    def _value(self, word: Word) -> None:
+        before = self.found[-1] if self.found else None
+        self.scope = None
+        if word.joined and isinstance(before, Value) and not before.quoted and not word.quoted:
+            self.found[-1] = Value((f"{before.texts[0]} {word.text}",), before.joined)
+        else:
+            self.found.append(Value((word.text,), word.joined, word.quoted))
+
+
+def _target_words(relation: Relation, words: list[str]) -> bool:
+    """Tell whether words name the manager that a relation leads to, before it was looked at."""
+    target = manager_words(Manager(manager=relation.target))
+    return len(target) == len(words) and all(map(same, words, target))
+
+
+def _with_lists(segments: list[Segment]) -> Iterator[Segment]:
+    """Join values that are linked by "or", "and" or commas; drop links between other things."""
+    kept: list[Segment] = []
+    links = 0
+    for segment in segments:
+        if isinstance(segment, Mark) and segment.kind == "or":
+            links += 1
+            continue
+        before = kept[-1] if kept else None
+        if links and isinstance(before, Value) and isinstance(segment, Value):
+            kept[-1] = Value((*before.texts, *segment.texts), before.joined, before.quoted)
+        else:
+            kept.append(segment)
+        links = 0
+    yield from kept
+
+
+def subject_words(subject: Subject) -> frozenset[str]:
+    """Return the words a subject goes by, to know hints that say nothing new."""
+    return frozenset((*subject.words, *split_name(subject.manager.name)))

@@ -1,0 +1,190 @@
+"""The three kinds of error, told apart by who reads them.
+
+    ChatError            the client: a stable code and a fixed public sentence
+    ├── BadMessage       bad_message
+    ├── BadEvent         bad_event
+    ├── Denied           denied
+    ├── NotFound         not_found
+    ├── TurnInProgress   turn_in_progress
+    ├── ToolRetryLimit   tool_retry_limit
+    ├── TurnLimit        turn_limit
+    ├── ProviderFailed   provider_failed
+    ├── DeadlineExceeded deadline_exceeded
+    ├── Interrupted      interrupted
+    ├── TryAgain         try_again
+    └── ChatFailed       chat_error
+    ToolError            the model: it travels as a tool result and never ends a turn
+    ├── ToolRetry        the arguments were wrong: correct them and call again
+    │   └── UnknownTool  no tool of this name is offered
+    └── ToolFailed       give up on this call
+    ConfigurationError   the developer, at start-up: says what is wrong and what fixes it
+
+Details stay in ``__cause__`` and go to the log under the event's ``error_id``; ``str(error)`` of the
+first two kinds is safe to show to its reader. Source: design.md 4, codes.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, TypeVar
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+class ChatError(Exception):
+    """A failure a client may see. Its text is the public sentence and nothing else."""
+
+    code: ClassVar[str]
+    public: ClassVar[str]
+    status: ClassVar[int] = 200
+
+    def __init__(self, *, retry_after_seconds: int | None = None) -> None:
+        super().__init__(self.public)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class BadMessage(ChatError):
+    """The message body is not one we can take. Source: seed, error codes."""
+
+    code = "bad_message"
+    public = "The message must be a JSON object with a non-empty text."
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__()
+        self.reason = reason
+
+    def __str__(self) -> str:
+        """Say what to correct; a reason names fields and limits, never the input itself."""
+        return self.reason or self.public
+
+
+class BadEvent(ChatError):
+    """The request is not one we can read, whatever it says. Source: seed, error codes."""
+
+    code = "bad_event"
+    public = "The request is malformed."
+
+
+class Denied(ChatError):
+    """The actor may not ask, or another site's page may have sent the request."""
+
+    code = "denied"
+    public = "You are not allowed to do this."
+    status = 403
+
+
+class NotFound(ChatError):
+    """The id is unknown or belongs to someone else; the two are not told apart."""
+
+    code = "not_found"
+    public = "Not found."
+    status = 404
+
+
+class TurnInProgress(ChatError):
+    """Another turn of the conversation is still running. Source: seed, error codes."""
+
+    code = "turn_in_progress"
+    public = "Another turn is still running in this conversation. Wait for it to end."
+
+
+class ToolRetryLimit(ChatError):
+    """The model asked for more reads than a message may use. Source: seed, error codes."""
+
+    code = "tool_retry_limit"
+    public = "The request needed more data lookups than one message may use."
+
+
+class TurnLimit(ChatError):
+    """The turn used up its provider rounds. Source: seed, error codes."""
+
+    code = "turn_limit"
+    public = "The request needed more steps than one message may use."
+
+
+class ProviderFailed(ChatError):
+    """The model's stream was refused, broken or unfinished. Source: seed, planned reasons."""
+
+    code = "provider_failed"
+    public = "The provider could not complete the request."
+
+
+class DeadlineExceeded(ChatError):
+    """A timer ran out: first event, between events, or the whole turn."""
+
+    code = "deadline_exceeded"
+    public = "The request reached its time limit."
+
+
+class Interrupted(ChatError):
+    """The process that ran the turn went away before the turn ended."""
+
+    code = "interrupted"
+    public = "The answer was interrupted. Send the message again."
+
+
+class TryAgain(ChatError):
+    """Nothing was done because storage was not available for a moment."""
+
+    code = "try_again"
+    public = "The request could not be stored. Try again."
+    status = 503
+
+
+class ChatFailed(ChatError):
+    """Anything unexpected on our side. Source: seed, error codes."""
+
+    code = "chat_error"
+    public = "The request could not be completed."
+
+
+class ToolError(Exception):
+    """A failure the model reads and may react to. Shape: {"status": "error", "code", "message"}."""
+
+    code: ClassVar[str]
+
+
+class ToolRetry(ToolError):
+    """The call was wrong in a way the model can correct; the message names what is valid."""
+
+    code = "invalid_arguments"
+
+
+class UnknownTool(ToolRetry):
+    """The model asked for a tool that is not offered; the message lists those that are."""
+
+    code = "unknown_tool"
+
+
+class ToolFailed(ToolError):
+    """The call can't succeed; asking again in the same way is useless."""
+
+    code = "tool_failed"
+
+
+class ConfigurationError(Exception):
+    """The set-up is wrong. Shape: "E002: what is wrong. What to do about it."
+
+    Ids: E001 schema, E002 settings, E003 missing extra, E004 provider import. Source: seed, system
+    checks.
+    """
+
+    def __init__(self, id: str, problem: str, fix: str) -> None:
+        super().__init__(f"{id}: {problem} {fix}")
+        self.id, self.problem, self.fix = id, problem, fix
+
+
+async def guarded(what: str, call: Callable[[], Awaitable[_T]]) -> _T:
+    """Run code that is not ours, such as a tool: whatever it raises becomes a ToolError.
+
+    An unexpected exception goes to the log under the name ``what`` and becomes a ``ToolFailed``
+    that tells nothing of it.
+    """
+    try:
+        return await call()
+    except ToolError:
+        raise
+    except Exception as error:
+        log.exception("%s failed", what)
+        raise ToolFailed("The tool failed unexpectedly. Do not repeat this call.") from error

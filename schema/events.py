@@ -1,0 +1,254 @@
+"""The one vocabulary: what a model is told, what it says, and what a client sees.
+
+Three groups live here because a turn translates between them all the time:
+
+- the model's side, with the seed's names: ``Message``, ``ToolDefinition`` in; ``ChatEvent`` out;
+- the client's side: ``Event`` out, ``ClientFrame`` in;
+- ``Actor``, who asks.
+
+Source: design.md 1 and 4; seed, server event contract.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, NewType
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, TypeAdapter
+from typing_extensions import TypeAliasType
+
+Json = TypeAliasType("Json", "dict[str, Json] | list[Json] | str | int | float | bool | None")
+JsonObject = TypeAliasType("JsonObject", "dict[str, Json]")
+
+RunId = NewType("RunId", str)
+ConversationId = NewType("ConversationId", str)
+CallId = NewType("CallId", str)
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks; every read, run and conversation belongs to one.
+
+    ``session`` is an anonymous visitor, known by a signed cookie only.
+    """
+
+    kind: Literal["user", "session", "service"]
+    subject: str
+    tenant: str | None = None
+    scopes: frozenset[str] = frozenset()
+
+    @property
+    def is_signed_in(self) -> bool:
+        """True unless the actor is an anonymous session."""
+        return self.kind != "session"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one completion, or summed over a turn."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
+        )
+
+
+# --- the model's side -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """One tool as a model sees it; ``input_schema`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class TextChunkEvent:
+    """Assistant text as the model streams it."""
+
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEvent:
+    """The model asks for one tool; ``id`` is the provider's and valid for its own round only."""
+
+    id: str
+    name: str
+    args: JsonObject = field(default_factory=dict[str, Json])
+
+
+@dataclass(frozen=True, slots=True)
+class DoneEvent:
+    """The end of one completion; nothing may follow it."""
+
+    usage: Usage = Usage()
+
+
+ChatEvent = TextChunkEvent | ToolCallEvent | DoneEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One piece of history for a model, tool exchanges kept as structure.
+
+    An ``assistant`` message may declare ``tool_calls``; each is answered by one ``tool`` message
+    with the same ``tool_call_id``, whose ``content`` is the result as JSON text.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolCallEvent, ...] = ()
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+
+    @property
+    def tool_result(self) -> Json:
+        """The result of a ``tool`` message as a value, decoded on demand."""
+        return orjson.loads(self.content)
+
+
+# --- the client's side ----------------------------------------------------------------------------
+
+
+class _Event(BaseModel):
+    """Base of all events: immutable, and open for fields that come later."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class ToolCall(_Event):
+    """The model asked for a tool, and the server is about to run it."""
+
+    type: Literal["tool_call"] = "tool_call"
+    id: str = Field(description="The call's id, made by the server; its result repeats it.")
+    name: str = Field(description="The tool's name.")
+    args: SkipValidation[JsonObject] = Field(description="The arguments as the model gave them.")
+
+
+class ToolResult(_Event):
+    """What the tool returned: the evidence behind the answer."""
+
+    type: Literal["tool_result"] = "tool_result"
+    id: str = Field(description="The id of the call that this answers.")
+    name: str = Field(description="The tool's name.")
+    result: SkipValidation[Json] = Field(
+        description='The tool\'s result, or {"status": "error", "code", "message"}.'
+    )
+
+
+class TextChunk(_Event):
+    """One fragment of assistant text; concatenating all of a turn gives the answer."""
+
+    type: Literal["text_chunk"] = "text_chunk"
+    content: str
+
+
+class Done(_Event):
+    """The turn is complete; no event of the run follows."""
+
+    type: Literal["done"] = "done"
+    usage: Usage = Field(description="Tokens over all rounds of the turn; 0 when not reported.")
+
+
+class Failed(_Event):
+    """The turn ended, or was refused, for a reason a client may know."""
+
+    type: Literal["error"] = "error"
+    message: str = Field(description="A public sentence; it never carries internals.")
+    code: str = Field(description="A stable code to act on.")
+    retry_after_seconds: int | None = Field(
+        default=None, description="Seconds to wait before trying again, when known."
+    )
+    error_id: str | None = Field(
+        default=None, description="The id under which the server's log has the details."
+    )
+
+
+class RunStarted(_Event):
+    """Live: the run has its conversation's lease and begins to work."""
+
+    type: Literal["run_started"] = "run_started"
+    run_id: str
+    conversation_id: str
+
+
+class EntryStored(_Event):
+    """Live: a conversation entry was written; its text is in the entries list under ``entry_seq``."""
+
+    type: Literal["entry"] = "entry"
+    entry_seq: int = Field(description="The entry's number in its conversation, from 1.")
+    kind: Literal["user", "assistant", "action", "error"]
+
+
+class UsageReported(_Event):
+    """Live: tokens of the turn so far, after each round."""
+
+    type: Literal["usage"] = "usage"
+    usage: Usage
+
+
+class Resync(_Event):
+    """The cursor lies beyond what was stored: drop what you have and read this instead."""
+
+    type: Literal["resync"] = "resync"
+    run_id: str
+    status: str = Field(description="The run's status.")
+    last_seq: int = Field(description="The number of the last stored event.")
+    entries: SkipValidation[list[Json]] = Field(description="The entries the run has stored.")
+
+
+Event = TypeAliasType(
+    "Event",
+    Annotated[
+        ToolCall
+        | ToolResult
+        | TextChunk
+        | Done
+        | Failed
+        | RunStarted
+        | EntryStored
+        | UsageReported
+        | Resync,
+        Field(discriminator="type"),
+    ],
+)
+EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
+"""The reader of events; ``encode`` is the writer."""
+
+LIVE: frozenset[str] = frozenset({"run_started", "entry", "usage"})
+"""Types that only a client with ``live: true`` is shown. They have numbers like all others."""
+
+_OPTIONAL: frozenset[str] = frozenset({"retry_after_seconds", "error_id"})
+
+
+def encode(event: Event) -> bytes:
+    """Write one event as JSON; ``type`` comes first, and optional fields without a value are left out."""
+    fields = event.__dict__
+    if isinstance(event, Failed):
+        fields = {k: v for k, v in fields.items() if v is not None or k not in _OPTIONAL}
+    return orjson.dumps(fields)
+
+
+class Ask(BaseModel):
+    """A user message: the body of POST `/chat/` and `/chat/stream/`, and the command it becomes."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+    text: str = Field(min_length=1, description="The question, in plain language.")
+    conversation_id: ConversationId | None = Field(
+        default=None,
+        description='The conversation to continue; "new" starts one; absent, the latest one.',
+    )
+    live: bool = Field(default=False, description="Also show how the answer comes about.")
+    request_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Makes the request repeatable: the same id and text give the first run again.",
+    )

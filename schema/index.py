@@ -1,0 +1,290 @@
+"""The index of a schema: finds managers by words, describes them, and finds paths between them.
+
+It is read from the built Strawberry schema, so it holds what is exposed and nothing else. A
+``View`` is the index as one actor sees it for one run. Source: design.md 4, data tools.
+"""
+
+import hashlib
+import heapq
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import log
+from typing import Literal
+
+import orjson
+from graphql import GraphQLObjectType
+
+from schema.compile import Visibility
+from schema.errors import ToolRetry
+from schema.events import Actor, Json, JsonObject
+from schema.filters import Names, echo, listed, nearest
+from schema.managers import MANAGER, Manager
+from schema.values import LOOKUPS
+
+MAX_FOUND = 10
+
+Reason = Literal["name", "alias", "field", "relation", "description", "catalogue"]
+
+_WEIGHTS: Mapping[Reason, float] = {
+    "name": 1.0,
+    "alias": 0.95,
+    "field": 0.6,
+    "relation": 0.55,
+    "description": 0.4,
+}
+
+_WORD = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_STOP_WORDS = frozenset(
+    """
+    a about access all an and any are as at available be by can content could count data database do
+    does each every everything exist find for from get give had has have help hold how i in
+    information is it know list lookup manager many me model most much my no of on one or our
+    overview please query record row see show some store table tell than that the their there
+    these they thing this those to us use want was we were what when where which who why will
+    with would you your
+    """.split()
+)
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """The words of a text, lower-case and singular: ``ProjectParts`` is project, part."""
+    for word in _WORD.findall(_CAMEL.sub(" ", text)):
+        yield _singular(word.casefold())
+
+
+def _singular(word: str) -> str:
+    if len(word) <= 3 or word in _STOP_WORDS or not word.endswith("s") or word.endswith("ss"):
+        return word
+    return word[:-3] + "y" if word.endswith("ies") else word[:-1]
+
+
+class SchemaIndex:
+    """All exposed managers. ``root`` is the query type of the built schema."""
+
+    def __init__(self, root: GraphQLObjectType) -> None:
+        found = (field.extensions.get(MANAGER) for field in root.fields.values())
+        managers = sorted((m for m in found if isinstance(m, Manager)), key=lambda m: m.name)
+        self.managers: Mapping[str, Manager] = {m.name: m for m in managers}
+        self._folded = {m.name.casefold(): m for m in managers}
+        self._names = {
+            m.model.model: Names(m.name, m.columns, {n: x.relation for n, x in m.links.items()})
+            for m in managers
+        }
+        self._schemas = {m.name: _schema(m) for m in managers}
+        self._cards = {m.name: _card(m) for m in managers}
+        self._words, self._sizes = _inverted(managers)
+        self._naming = _naming(managers)
+        content = orjson.dumps(list(self._schemas.values()), option=orjson.OPT_SORT_KEYS)
+        self.fingerprint = hashlib.sha256(content).hexdigest()
+
+    def find(self, name: str) -> Manager | None:
+        """The manager of this name, else of the same name in other letter case."""
+        return self.managers.get(name) or self._folded.get(name.casefold())
+
+    def names(self, model: type) -> Names:
+        """What may be named on an exposed model."""
+        return self._names[model]
+
+    def search(self, query: str) -> list[Json]:
+        """Rank managers by the words of ``query``; if all are generic, list the catalogue."""
+        words = set(_tokens(query))
+        asked = {w for w in words if w not in _STOP_WORDS or w in self._naming}
+        if not words:
+            return []
+        if not asked:
+            names = list(self.managers)[:MAX_FOUND]
+            return [self._found(name, 0.0, "catalogue") for name in names]
+        known = [self._words[token] for token in asked if token in self._words]
+        scores: dict[str, float] = defaultdict(float)
+        best: dict[str, tuple[float, Reason]] = {}
+        hits: dict[str, int] = defaultdict(int)
+        possible = 0.0
+        for places in known:
+            # A word that many managers share says less about each of them.
+            rarity = log(1 + len(self.managers) / len(places))
+            possible += rarity
+            for name, reason in places.items():
+                weight = _WEIGHTS[reason]
+                scores[name] += rarity * weight
+                hits[name] += reason == "name"
+                if name not in best or weight > best[name][0]:
+                    best[name] = weight, reason
+        ranked = heapq.nsmallest(
+            MAX_FOUND,
+            scores,
+            key=lambda name: (-scores[name], self._sizes[name] - hits[name], name),
+        )
+        return [self._found(n, round(scores[n] / possible, 2), best[n][1]) for n in ranked]
+
+    def _found(self, name: str, score: float, reason: Reason) -> Json:
+        card = self._cards[name]
+        return {
+            "manager": name,
+            "description": card["description"],
+            "score": score,
+            "reason": reason,
+            "fields": card["fields"],
+            "relations": card["relations"],
+        }
+
+    def describe(self, name: str) -> JsonObject:
+        """Everything that may be asked of one manager, or ``{"found": false}``."""
+        manager = self.find(name)
+        return self._schemas[manager.name] if manager else {"found": False}
+
+    def find_path(self, from_manager: str, to_manager: str) -> JsonObject:
+        """The shortest way from one manager to another over relations that can be selected."""
+        start, goal = self.find(from_manager), self.find(to_manager)
+        if start is None or goal is None:
+            return {"found": False, "hops": [], "reason": "unknown_manager"}
+        came: dict[str, tuple[str, str]] = {}
+        waiting, seen = deque([start.name]), {start.name}
+        while waiting and goal.name not in seen:
+            here = waiting.popleft()
+            for field, link in self.managers[here].links.items():
+                if link.target not in seen:
+                    seen.add(link.target)
+                    came[link.target] = here, field
+                    waiting.append(link.target)
+        if goal.name not in seen:
+            return {"found": False, "hops": [], "reason": "no_path"}
+        hops: list[Json] = []
+        end = goal.name
+        while end != start.name:
+            before, field = came[end]
+            many = self.managers[before].links[field].relation.many
+            hops.append({"from": before, "field": field, "to": end, "many": many})
+            end = before
+        return {"found": True, "hops": hops[::-1]}
+
+    def summaries(self) -> list[JsonObject]:
+        """Every manager in order of name: {"manager", "description", "relations": [names]}."""
+        return [
+            {"manager": m.name, "description": m.description, "relations": [*m.links]}
+            for m in self.managers.values()
+        ]
+
+
+def _relation_cards(manager: Manager) -> list[Json]:
+    return [
+        {"name": name, "target": link.target, "many": link.relation.many}
+        for name, link in manager.links.items()
+    ]
+
+
+def _card(manager: Manager) -> JsonObject:
+    fields: list[Json] = [*manager.columns]
+    relations = _relation_cards(manager)
+    return {"description": manager.description, "fields": fields, "relations": relations}
+
+
+def _schema(manager: Manager) -> JsonObject:
+    fields: list[Json] = []
+    for column in manager.columns.values():
+        field: JsonObject = {
+            "name": column.name,
+            "type": column.type,
+            "nullable": column.nullable,
+            "description": column.description,
+        }
+        if column.choices:
+            field["choices"] = [*column.choices]
+        fields.append(field)
+    relations: list[Json] = [
+        {
+            "name": name,
+            "target": link.target,
+            "many": link.relation.many,
+            "nullable": link.relation.nullable,
+            "description": link.relation.description,
+        }
+        for name, link in manager.links.items()
+    ]
+    types = {column.type: LOOKUPS[column.type] for column in manager.columns.values()}
+    return {
+        "found": True,
+        "manager": manager.name,
+        "description": manager.description,
+        "use_when": manager.use_when,
+        "aliases": [*manager.aliases],
+        "primary_key": [c.name for c in manager.model.primary_key if c.name in manager.columns],
+        "fields": fields,
+        "relations": relations,
+        "lookups": {name: [*lookups] for name, lookups in types.items()},
+    }
+
+
+_Words = dict[str, dict[str, Reason]]
+
+
+def _inverted(managers: list[Manager]) -> tuple[_Words, dict[str, int]]:
+    """For each token the managers that have it, with the best place it has there."""
+    words: _Words = defaultdict(dict)
+    sizes: dict[str, int] = {}
+    for manager in managers:
+        own = set(_tokens(manager.name))
+        sizes[manager.name] = len(own)
+        places: tuple[tuple[Reason, str], ...] = (
+            ("name", manager.name),
+            ("alias", " ".join(manager.aliases)),
+            ("field", " ".join(manager.columns)),
+            ("relation", " ".join(manager.links)),
+            ("description", f"{manager.description} {manager.use_when}"),
+        )
+        for reason, text in places:
+            for token in _tokens(text):
+                words[token].setdefault(manager.name, reason)
+    return dict(words), sizes
+
+
+def _naming(managers: list[Manager]) -> frozenset[str]:
+    """Tokens that name a manager: they count even if they are stop words elsewhere."""
+    texts = (text for m in managers for text in (m.name, *m.aliases))
+    return frozenset(token for text in texts for token in _tokens(text)) - {"manager"}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one actor may see for one run: the index, and the filters that limit rows.
+
+    ``visible`` are the evaluated filters with ``values`` for their parameters; ``shape`` tells
+    views apart that need other SQL.
+    """
+
+    actor: Actor
+    index: SchemaIndex
+    visible: Visibility
+    values: Mapping[str, object]
+    shape: str
+
+    def manager(self, name: str, parameter: str = "manager") -> Manager:
+        """The manager of this name. Raises: ToolRetry; a hidden one is unknown."""
+        found = self.index.find(name)
+        if found is None:
+            names = self.index.managers
+            hint = nearest(name, names)
+            raise ToolRetry(f"Unknown {parameter} {echo(name)}.{hint} Managers: {listed(names)}.")
+        return found
+
+    def names(self, model: type) -> Names:
+        """What may be named on a model that the index holds."""
+        return self.index.names(model)
+
+    def search(self, query: str) -> list[Json]:
+        """See ``SchemaIndex.search``."""
+        return self.index.search(query)
+
+    def describe(self, name: str) -> JsonObject:
+        """See ``SchemaIndex.describe``."""
+        return self.index.describe(name)
+
+    def find_path(self, from_manager: str, to_manager: str) -> JsonObject:
+        """See ``SchemaIndex.find_path``."""
+        return self.index.find_path(from_manager, to_manager)
+
+    def summaries(self) -> list[JsonObject]:
+        """See ``SchemaIndex.summaries``; the same for every actor who sees the same managers."""
+        return self.index.summaries()

@@ -1,0 +1,158 @@
+"""What a ``query`` asks for: its fields, order and numbers, checked against what a view offers.
+
+All errors are ``ToolRetry``: they name the argument, and what is valid. Source: design.md 4.
+"""
+
+from typing_extensions import TypeIs
+
+from schema.compile import Nested, Order, Selection
+from schema.errors import ToolRetry
+from schema.events import Json, JsonObject
+from schema.filters import echo, listed
+from schema.index import View
+from schema.managers import Link, Manager
+from schema.sources import Column
+
+NESTED_LIMIT = 20
+MAX_NESTED = 200
+MAX_FIELDS = 200
+MAX_RELATIONS = 30
+MAX_DEPTH = 5
+_MAX_WHOLE = 2**63 - 1
+
+
+def is_object(value: object) -> TypeIs[JsonObject]:
+    """Tell a JSON object from any other value that came as JSON or from a project's code."""
+    return isinstance(value, dict)
+
+
+def whole(name: str, value: Json, least: int, default: int) -> int:
+    """Check a number such as ``limit``; None gives ``default``."""
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MAX_WHOLE:
+        raise ToolRetry(f"{name}: must be an integer of {least} or more.")
+    return value
+
+
+def sort(view: View, manager: Manager, order_by: list[Json] | None) -> tuple[Order, ...]:
+    """Check ``order_by``: fields of the manager itself, ``-`` before a descending one."""
+    orders: dict[str, Order] = {}
+    for item in order_by or []:
+        if not isinstance(item, str):
+            raise ToolRetry('order_by: must be a list of field names, such as ["-price", "name"].')
+        name = item.removeprefix("-")
+        column = manager.columns.get(name)
+        if column is None:
+            raise view.names(manager.model.model).unknown("order_by", name)
+        if column.type == "json" or name in orders:
+            why = "holds json, which has no order" if column.type == "json" else "is given twice"
+            raise ToolRetry(f"order_by: {name} {why}.")
+        orders[name] = Order(column, descending=item.startswith("-"))
+    return tuple(orders.values())
+
+
+def select(view: View, manager: Manager, fields: list[Json] | None) -> Selection:
+    """Check ``fields``; None is every scalar field, and so is ``"*"`` at the top."""
+    return _Selector(view).select(manager, fields, ())
+
+
+class _Selector:
+    """Checks one request's fields and counts what it asks for."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._fields = 0
+        self._relations = 0
+
+    def select(
+        self, manager: Manager, fields: list[Json] | None, path: tuple[str, ...]
+    ) -> Selection:
+        """Check one level of the selection; ``path`` names the relations above it."""
+        chosen: dict[str, Column | Nested] = {}
+        if fields is None:
+            chosen |= manager.columns
+        elif not fields:
+            raise ToolRetry(f"{_where(path)}: must name at least one field.")
+        for item in fields or ():
+            match item:
+                case "*" if not path:
+                    chosen = {**manager.columns, **chosen}
+                case "*":
+                    raise ToolRetry(
+                        f"{_where(path)}: * is for the top level; name the fields here."
+                    )
+                case str():
+                    chosen[item] = self._column(manager, item, path)
+                case dict() if len(item) == 1:
+                    [(name, asked)] = item.items()
+                    if name in chosen:
+                        raise ToolRetry(f"{_where(path)}: {name} is given twice.")
+                    chosen[name] = self._nested(manager, name, asked, path)
+                case _:
+                    raise ToolRetry(f"{_where(path)}: {_SHAPE}")
+        self._fields += len(chosen)
+        if self._fields > MAX_FIELDS:
+            raise ToolRetry(f"fields: at most {MAX_FIELDS} fields can be asked for.")
+        return Selection(manager.model, tuple(chosen.values()))
+
+    def _column(self, manager: Manager, name: str, path: tuple[str, ...]) -> Column:
+        column = manager.columns.get(name)
+        if column is not None:
+            return column
+        if name in manager.links:
+            target = self._target(manager.links[name])
+            example = f'{{"{name}": ["{next(iter(target.columns))}"]}}'
+            raise ToolRetry(
+                f"{_where(path)}: {name} is a relation; ask for its fields as {example}."
+                f" Fields of {target.name}: {listed(target.columns)}."
+            )
+        first, _, rest = name.replace(".", "__").partition("__")
+        if first in manager.links and rest:
+            raise ToolRetry(
+                f"{_where(path)}: {echo(name)} is written as a path; fields of a relation are"
+                f' asked for as {{"{first}": [...]}}.'
+            )
+        raise self._view.names(manager.model.model).unknown(_where(path), name)
+
+    def _nested(self, manager: Manager, name: str, asked: Json, path: tuple[str, ...]) -> Nested:
+        link = manager.links.get(name)
+        if link is None:
+            raise self._view.names(manager.model.model).unknown(_where(path), name)
+        here = (*path, name)
+        self._relations += 1
+        if len(here) > MAX_DEPTH or self._relations > MAX_RELATIONS:
+            raise ToolRetry(
+                f"fields: at most {MAX_RELATIONS} relations can be asked for, {MAX_DEPTH} deep."
+            )
+        below, limit = _nested_request(asked, here)
+        if limit is not None and not link.relation.many:
+            raise ToolRetry(f"{_where(here)}: a limit is for lists, and {name} is one row.")
+        count = min(whole(f"{_where(here)}.limit", limit, 1, NESTED_LIMIT), MAX_NESTED)
+        return Nested(link.relation, self.select(self._target(link), below, here), count)
+
+    def _target(self, link: Link) -> Manager:
+        return self._view.manager(link.target)
+
+
+_SHAPE = (
+    "must list field names and relations, such as"
+    ' ["name", {"parts": ["id"]}] or [{"parts": {"fields": ["id"], "limit": 5}}].'
+)
+
+
+def _nested_request(asked: Json, path: tuple[str, ...]) -> tuple[list[Json] | None, Json]:
+    """The fields and the limit for a relation, which come as a list or as an object."""
+    limit: Json = None
+    if is_object(asked) and asked.keys() <= {"fields", "limit"}:
+        limit, asked = asked.get("limit"), asked.get("fields")
+        if asked is None:
+            return None, limit
+    if not isinstance(asked, list):
+        raise ToolRetry(f"{_where(path)}: {_SHAPE}")
+    return asked, limit
+
+
+def _where(path: tuple[str, ...]) -> str:
+    """The argument an error is about."""
+    return ".".join(("fields", *path))

@@ -1,0 +1,330 @@
+"""Values on their way in and out: what a filter may hold, and what a row shows.
+
+On the wire integers beyond JavaScript's exact range are texts, decimals are plain texts at the
+column's scale, times are ISO 8601 with zone (a time stored without one is UTC), and NUL is shown as
+U+2400. What has no wire form, such as an infinity, is ``Unfit`` and shown as null with a note.
+Source: design.md 4, values.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal, InvalidOperation
+from typing import Literal, TypeVar, cast
+from uuid import UUID
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+
+from schema.events import Json
+from schema.sources import Column, ValueType, bare_type, choice, choices
+
+Lookup = Literal["exact", "in", "gt", "gte", "lt", "lte", "icontains", "isnull"]
+
+_RANGE: tuple[Lookup, ...] = ("in", "gt", "gte", "lt", "lte", "isnull")
+LOOKUPS: Mapping[ValueType, tuple[Lookup, ...]] = {
+    "string": ("in", "gt", "gte", "lt", "lte", "icontains", "isnull"),
+    "integer": _RANGE,
+    "number": _RANGE,
+    "decimal": _RANGE,
+    "boolean": ("in", "isnull"),
+    "date": _RANGE,
+    "time": _RANGE,
+    "datetime": _RANGE,
+    "uuid": ("in", "isnull"),
+    "enum": ("in", "isnull"),
+    "json": ("isnull",),
+}
+"""The lookups a field offers as ``field__lookup``; ``field`` alone is equality, save for json."""
+
+_T = TypeVar("_T")
+Decode = Callable[[object], Json]
+Coerce = Callable[[Json], object]
+
+_EXACT = 2**53 - 1
+_INT64 = range(-(2**63), 2**63)
+_INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,19}")
+_MAX_TEXT = 10_000
+_MAX_EXPONENT = 300
+
+
+class Unfit(ValueError):
+    """A stored value has no form on the wire."""
+
+
+class Refused(ValueError):
+    """A filter's value does not fit its column; the text says what would."""
+
+
+# --- out ------------------------------------------------------------------------------------------
+
+
+def decoder(column: Column, dialect: Dialect) -> Decode:
+    """Make the function that turns the driver's value of ``column`` into its wire form."""
+    stored = column.column.type
+    process = stored.dialect_impl(dialect).result_processor(dialect, None)
+    show = _show_decimal(bare_type(stored)) if column.type == "decimal" else _SHOW[column.type]
+    if process is None:
+        return show
+    # Both are bound here: the pair runs once for every cell of a page.
+    read, write = process, show
+    return lambda value: None if value is None else write(read(value))
+
+
+def _show_text(value: object) -> Json:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise Unfit
+    return value.replace("\0", "␀") if "\0" in value else value
+
+
+def _show_integer(value: object) -> Json:
+    if value is None:
+        return None
+    if not isinstance(value, int):
+        raise Unfit
+    return value if -_EXACT <= value <= _EXACT else str(value)
+
+
+def _show_number(value: object) -> Json:
+    if value is None:
+        return None
+    number = float(value) if isinstance(value, float | int | Decimal) else math.nan
+    if not math.isfinite(number):
+        raise Unfit
+    return number
+
+
+def _show_decimal(stored: object) -> Decode:
+    scaled = isinstance(stored, sa.Numeric) and stored.scale is not None
+
+    def show(value: object) -> Json:
+        if value is None:
+            return None
+        number = value if isinstance(value, Decimal) else Decimal(str(value))
+        if not number.is_finite():
+            raise Unfit
+        text = format(number, "f")
+        # A column without a scale is read back with zeros that nobody stored.
+        return text if scaled or "." not in text else text.rstrip("0").rstrip(".")
+
+    return show
+
+
+def _show_boolean(value: object) -> Json:
+    return None if value is None else bool(value)
+
+
+def _show_datetime(value: object) -> Json:
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise Unfit
+    return (value.replace(tzinfo=UTC) if value.tzinfo is None else value).isoformat()
+
+
+def _show_day_or_time(value: object) -> Json:
+    if value is None:
+        return None
+    if not isinstance(value, date | time):
+        raise Unfit
+    return value.isoformat()
+
+
+def _show_choice(value: object) -> Json:
+    return None if value is None else choice(value)
+
+
+def _show_uuid(value: object) -> Json:
+    return None if value is None else str(value)
+
+
+def _show_json(value: object) -> Json:
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return _show_text(value)
+        case int():
+            return _show_integer(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case list():
+            # isinstance leaves a container's type parameters unknown.
+            return [_show_json(item) for item in cast("list[object]", value)]
+        case dict():
+            members = cast("dict[object, object]", value)  # as above
+            return {str(_show_text(str(k))): _show_json(v) for k, v in members.items()}
+        case _:
+            raise Unfit
+
+
+_SHOW: Mapping[ValueType, Decode] = {
+    "string": _show_text,
+    "integer": _show_integer,
+    "number": _show_number,
+    "boolean": _show_boolean,
+    "date": _show_day_or_time,
+    "time": _show_day_or_time,
+    "datetime": _show_datetime,
+    "uuid": _show_uuid,
+    "enum": _show_choice,
+    "json": _show_json,
+}
+
+
+# --- in -------------------------------------------------------------------------------------------
+
+
+def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
+    """Make the function that turns one filter value into the driver's value for ``column``.
+
+    It raises ``Refused`` unless nothing is lost; ``in`` takes the values of its list one by one.
+    """
+    if lookup == "icontains":
+        return lambda value: f"%{_escape(_take_text(value).casefold())}%"
+    take = _take_choice(column) if column.type == "enum" else _TAKE[column.type]
+    stored = column.column.type
+    bind = stored.dialect_impl(dialect).bind_processor(dialect)
+    drop_zone = column.type == "datetime" and not _keeps_zone(bare_type(stored))
+
+    def coerce(value: Json) -> object:
+        taken = take(value)
+        if drop_zone and isinstance(taken, datetime):
+            taken = taken.replace(tzinfo=None)
+        return taken if bind is None else bind(taken)
+
+    return coerce
+
+
+def _keeps_zone(stored: object) -> bool:
+    return isinstance(stored, sa.DateTime) and stored.timezone
+
+
+def _escape(text: str) -> str:
+    """Make ``%`` and ``_`` literal for LIKE with the escape character backslash."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _take_text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise Refused("must be a text")
+    if len(value) > _MAX_TEXT:
+        raise Refused(f"must be at most {_MAX_TEXT} characters")
+    if "\0" in value:
+        raise Refused("must not hold NUL characters")
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise Refused("must be valid Unicode")
+    return value
+
+
+def _take_integer(value: Json) -> int:
+    match value:
+        case bool():
+            raise Refused("must be an integer")
+        case int():
+            number = value
+        case float() if value.is_integer():
+            number = int(value)
+        case str() if _INTEGER_TEXT.fullmatch(value):
+            number = int(value)
+        case _:
+            raise Refused("must be an integer that fits in 64 bits")
+    if number not in _INT64:
+        raise Refused("must be an integer that fits in 64 bits")
+    return number
+
+
+def _take_decimal(value: Json) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise Refused("must be a number")
+    if isinstance(value, str) and len(value) > _MAX_EXPONENT:
+        raise Refused("must be a number of sensible length")
+    try:
+        number = Decimal(str(value) if not isinstance(value, int) else value)
+    except InvalidOperation:
+        raise Refused("must be a number") from None
+    if not number.is_finite():
+        raise Refused("must be a finite number")
+    if abs(number.adjusted()) > _MAX_EXPONENT:
+        raise Refused("must be a number of sensible size")
+    return number
+
+
+def _take_number(value: Json) -> float:
+    return float(_take_decimal(value))
+
+
+def _take_boolean(value: Json) -> bool:
+    match value:
+        case bool():
+            return value
+        case "true" | "false":
+            return value == "true"
+        case _:
+            raise Refused("must be true or false")
+
+
+def _take_datetime(value: Json) -> datetime:
+    moment = _parse(datetime.fromisoformat, value, "a date and time such as 2024-05-31T14:00:00Z")
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise Refused("must be a date and time between the years 1 and 9999") from None
+
+
+def _take_date(value: Json) -> date:
+    return _parse(date.fromisoformat, value, "a date such as 2024-05-31")
+
+
+def _take_time(value: Json) -> time:
+    moment = _parse(time.fromisoformat, value, "a time such as 14:00:00")
+    if moment.tzinfo is not None:
+        raise Refused("must be a time without zone")
+    return moment
+
+
+def _take_uuid(value: Json) -> UUID:
+    return _parse(UUID, value, "a UUID")
+
+
+def _parse(read: Callable[[str], _T], value: Json, what: str) -> _T:
+    try:
+        if isinstance(value, str):
+            return read(value)
+    except ValueError:
+        pass
+    raise Refused(f"must be {what}")
+
+
+def _take_choice(column: Column) -> Coerce:
+    stored = bare_type(column.column.type)
+    members = choices(stored) if isinstance(stored, sa.Enum) else {}
+    shown = ", ".join(column.choices[:20])
+
+    def take(value: Json) -> object:
+        if not isinstance(value, str) or value not in members:
+            raise Refused(f"must be one of {shown}")
+        return members[value]
+
+    return take
+
+
+def _take_nothing(value: Json) -> object:
+    raise Refused("can't be compared; only isnull can be asked of json")
+
+
+_TAKE: Mapping[ValueType, Coerce] = {
+    "string": _take_text,
+    "integer": _take_integer,
+    "number": _take_number,
+    "decimal": _take_decimal,
+    "boolean": _take_boolean,
+    "date": _take_date,
+    "time": _take_time,
+    "datetime": _take_datetime,
+    "uuid": _take_uuid,
+    "json": _take_nothing,
+}

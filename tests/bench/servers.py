@@ -1,0 +1,134 @@
+"""The servers that the benchmark loads: ours with a model that answers at once, and a bare stream.
+
+    python tests/bench/servers.py ours|bare PORT FOLDER
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import uvicorn
+from app.main import create_app
+from app.settings import Settings
+from app.store import migrate
+from providers.base import (
+    ChatEvent,
+    DoneEvent,
+    Message,
+    TextChunkEvent,
+    TokenUsage,
+    ToolCallEvent,
+    ToolDefinition,
+)
+from schema import Managers
+from sqlalchemy import MetaData, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.orm import registry
+from sqlmodel import Field, Relationship, SQLModel
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+CHUNKS = 20
+ROWS = 20
+QUERY: ToolCallEvent = ToolCallEvent(
+    "c1", "query", {"manager": "Part", "fields": ["id", "name", "price", {"supplier": ["name"]}]}
+)
+
+
+class _Table(SQLModel, registry=registry(metadata=MetaData())):
+    """Base with its own metadata."""
+
+
+class Supplier(_Table, table=True):
+    """Who delivers."""
+
+    id: int = Field(primary_key=True)
+    name: str
+    parts: list["Part"] = Relationship(back_populates="supplier")
+
+
+class Part(_Table, table=True):
+    """What is delivered."""
+
+    id: int = Field(primary_key=True)
+    name: str
+    price: float
+    supplier_id: int = Field(foreign_key="supplier.id")
+    supplier: Supplier = Relationship(back_populates="parts")
+
+
+async def _prepare(connection: AsyncConnection) -> None:
+    await connection.run_sync(_Table.metadata.create_all)
+    await connection.execute(
+        insert(Supplier), [{"id": n, "name": f"Supplier {n}"} for n in range(1, 5)]
+    )
+    await connection.execute(
+        insert(Part),
+        [
+            {"id": n, "name": f"Part {n}", "price": n / 4, "supplier_id": n % 4 + 1}
+            for n in range(1, ROWS + 1)
+        ],
+    )
+
+
+class AtOnce:
+    """A model without latency: one query, then an answer in many chunks."""
+
+    async def complete(
+        self, messages: list[Message], tools: list[ToolDefinition]
+    ) -> AsyncGenerator[ChatEvent]:
+        """Query first; answer when the result is there."""
+        if messages[-1].role == "tool":
+            for n in range(CHUNKS):
+                yield TextChunkEvent(f"word {n} ")
+        else:
+            yield QUERY
+        yield DoneEvent(TokenUsage(100, 20))
+
+
+def bench_managers() -> Managers:
+    """Expose the two tables."""
+    managers = Managers(prepare=_prepare)
+    managers.expose(Part)
+    managers.expose(Supplier)
+    return managers
+
+
+def _bare_app() -> Starlette:
+    """Stream the same number of frames of the same size, and do nothing else."""
+    result = '{"type":"tool_result","result":"' + "x" * 1500 + '"}'
+    frames = [b'id: r:1\ndata: {"type":"tool_call"}\n\n', f"id: r:2\ndata: {result}\n\n".encode()]
+    frames += [
+        f'id: r:{n}\ndata: {{"type":"text_chunk","content":"word {n} "}}\n\n'.encode()
+        for n in range(CHUNKS)
+    ]
+    frames.append(b'id: r:23\ndata: {"type":"done","usage":{"input_tokens":200}}\n\n')
+
+    async def body() -> AsyncGenerator[bytes]:
+        for frame in frames:
+            yield frame
+
+    async def stream(request: Request) -> StreamingResponse:
+        await request.body()
+        return StreamingResponse(body(), media_type="text/event-stream")
+
+    return Starlette(routes=[Route("/chat/stream/", stream, methods=["POST"])])
+
+
+def main(kind: str, port: int, folder: Path) -> None:
+    """Serve one side of the comparison."""
+    if kind == "bare":
+        app = _bare_app()
+    else:
+        url = f"sqlite+aiosqlite:///{folder}/bench.db"
+        asyncio.run(migrate(url))
+        settings = Settings(database_url=url, provider=AtOnce, session_secret="b" * 32)
+        app = create_app(bench_managers(), settings)
+    uvicorn.run(app, port=port, log_level="warning", access_log=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

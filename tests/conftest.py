@@ -1,0 +1,49 @@
+"""The databases of the demos: each is filled once per session."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from app.demo import flights, manufacturing, toy
+from schema import Managers
+from schema.reads import prepare_database
+
+
+async def _prepared(managers: Managers, folder: Path) -> Path:
+    path = folder / "demo.db"
+    assert await prepare_database(managers, f"sqlite+aiosqlite:///{path}")
+    return path
+
+
+def _copy(path: Path, folder: Path) -> str:
+    """A test writes what it likes into its own copy."""
+    return f"sqlite+aiosqlite:///{shutil.copy(path, folder / path.name)}"
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def toy_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return await _prepared(toy.managers, tmp_path_factory.mktemp("toy"))
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def manufacturing_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return await _prepared(manufacturing.managers, tmp_path_factory.mktemp("manufacturing"))
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def flights_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The flights in a file that all tests share: read it only, or copy it."""
+    path = await _prepared(flights.managers, tmp_path_factory.mktemp("flights"))
+    return f"sqlite+aiosqlite:///{path}"
+
+
+@pytest.fixture
+def toy_url(toy_file: Path, tmp_path: Path) -> str:
+    return _copy(toy_file, tmp_path)
+
+
+@pytest.fixture
+def manufacturing_url(manufacturing_file: Path, tmp_path: Path) -> str:
+    return _copy(manufacturing_file, tmp_path)

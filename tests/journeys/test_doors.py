@@ -1,0 +1,291 @@
+"""What the HTTP doors refuse, and how."""
+
+from collections.abc import AsyncGenerator
+
+import httpx
+import pytest
+from transports import Chat, HttpVisitor, Transport, open_chat
+
+from app.demo.manufacturing import managers
+from app.identity import CSRF_COOKIE, CSRF_HEADER, SESSION_COOKIE, Scope
+from providers.scripted import say
+from schema.events import Actor
+
+ROUTES = ("/chat/", "/chat/stream/")
+
+
+@pytest.fixture(params=ROUTES)
+def route(request: pytest.FixtureRequest) -> str:
+    """Run the test over both routes that take a message."""
+    return request.param
+
+
+@pytest.fixture
+async def door(manufacturing_url: str) -> AsyncGenerator[tuple[HttpVisitor, Chat]]:
+    """A visitor of a running server, and its chat."""
+    async with open_chat("http", managers, manufacturing_url, max_body_bytes=2_000) as chat:
+        assert isinstance(chat.visitor, HttpVisitor)
+        yield chat.visitor, chat
+
+
+def _only_event(response: httpx.Response) -> dict[str, object]:
+    """Return the one event of a refusal, from either route."""
+    if response.headers["content-type"].startswith("text/event-stream"):
+        frame = response.content.removesuffix(b"\n\n")
+        assert b"\n" not in frame
+        return httpx.Response(200, content=frame.removeprefix(b"data: ")).json()
+    envelope = response.json()
+    assert envelope["answer"] == ""
+    (event,) = envelope["events"]
+    return event
+
+
+@pytest.mark.covers("C7-2")
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", "bad_message"),
+        (b"  ", "bad_message"),
+        (b"{}", "bad_message"),
+        (b"[]", "bad_message"),
+        (b"null", "bad_message"),
+        (b'"hi"', "bad_message"),
+        (b'{"text": null}', "bad_message"),
+        (b'{"text": 5}', "bad_message"),
+        (b'{"text": ["hi"]}', "bad_message"),
+        (b'{"text": "hi", "live": "yes"}', "bad_message"),
+        (b'{"text": "hi", "conversation_id": 5}', "bad_message"),
+        (b'{"text": "hi", "request_id": ""}', "bad_message"),
+        (b'{"text": "hi"', "bad_event"),
+        (b'{"text": "\\ud800"}', "bad_event"),
+        (b"\xff\xfe", "bad_event"),
+        (b"[" * 1_900, "bad_event"),
+    ],
+)
+async def test_a_body_without_a_message_is_answered_by_one_event(
+    door: tuple[HttpVisitor, Chat], route: str, body: bytes, code: str
+) -> None:
+    visitor, chat = door
+    headers = {"content-type": "application/json"}
+    response = await visitor.client.post(route, content=body, headers=headers)
+    assert response.status_code == 200
+    event = _only_event(response)
+    assert (event["type"], event["code"]) == ("error", code)
+    assert chat.model.requests == []
+
+
+@pytest.mark.covers("C7-6")
+async def test_other_methods_are_refused(door: tuple[HttpVisitor, Chat], route: str) -> None:
+    visitor, _ = door
+    for method in ("GET", "PUT", "DELETE"):
+        response = await visitor.client.request(method, route)
+        assert response.status_code == 405
+        assert response.json()["code"] == "bad_event"
+
+
+@pytest.mark.covers("C7-6")
+async def test_a_session_needs_its_token(door: tuple[HttpVisitor, Chat], route: str) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"), say("b"))
+    await visitor.ask("one")
+    for headers in ({}, {CSRF_HEADER: ""}, {CSRF_HEADER: "x" * 27}):
+        response = await visitor.client.post(route, json={"text": "two"}, headers=headers)
+        assert response.status_code == 403
+        assert response.json()["code"] == "denied"
+    assert len(chat.model.requests) == 1
+    assert (await visitor.post(route, {"text": "three"})).status_code == 200
+
+
+@pytest.mark.covers("C7-6")
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+async def test_another_sites_page_can_not_ask(
+    door: tuple[HttpVisitor, Chat], route: str, headers: dict[str, str], status: int
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"))
+    response = await visitor.client.post(route, json={"text": "hi"}, headers=headers)
+    assert response.status_code == status
+    assert len(chat.model.requests) == (status == 200)
+
+
+@pytest.mark.covers("C7-8")
+async def test_the_first_answer_sets_a_signed_session_that_scripts_can_not_read(
+    door: tuple[HttpVisitor, Chat], route: str
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"), say("b"))
+    response = await visitor.client.post(route, json={"text": "hi"})
+    session, token = response.headers.get_list("set-cookie")
+    assert session.startswith(f"{SESSION_COOKIE}=")
+    assert "httponly" in session.lower()
+    assert "samesite=lax" in session.lower()
+    assert token.startswith(f"{CSRF_COOKIE}=")
+    assert "httponly" not in token.lower()
+    again = await visitor.post(route, {"text": "hi"})
+    assert again.headers.get_list("set-cookie") == []
+    assert again.headers["x-conversation-id"] == response.headers["x-conversation-id"]
+
+
+async def test_a_forged_session_is_a_new_visitor(door: tuple[HttpVisitor, Chat]) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"), say("b"))
+    first = await visitor.client.post("/chat/", json={"text": "hi"})
+    subject = visitor.client.cookies[SESSION_COOKIE].rpartition(".")[0]
+    visitor.client.cookies.clear()
+    visitor.client.cookies.set(SESSION_COOKIE, f"{subject}.{'A' * 27}")
+    second = await visitor.client.post("/chat/", json={"text": "hi"})
+    assert first.headers["x-conversation-id"] != second.headers["x-conversation-id"]
+    assert len(second.headers.get_list("set-cookie")) == 2
+
+
+async def test_other_content_types_and_large_bodies_are_refused(
+    door: tuple[HttpVisitor, Chat], route: str
+) -> None:
+    visitor, chat = door
+    plain = await visitor.client.post(route, content=b'{"text":"hi"}')
+    form = await visitor.client.post(route, data={"text": "hi"})
+    large = await visitor.client.post(route, json={"text": "x" * 3_000})
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        for _ in range(30):
+            yield b" " * 100
+
+    headers = {"content-type": "application/json"}
+    chunked = await visitor.client.post(route, content=chunks(), headers=headers)
+    assert [r.status_code for r in (plain, form, large, chunked)] == [415, 415, 413, 413]
+    assert {r.json()["code"] for r in (plain, form, large, chunked)} == {"bad_event"}
+    assert chat.model.requests == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/chat/runs/RUN/events/?after=-1",
+        "/chat/runs/RUN/events/?after=x",
+        "/chat/runs/RUN/events/?live=perhaps",
+        "/chat/conversations/CONVERSATION/entries/?limit=0",
+        "/chat/conversations/CONVERSATION/entries/?limit=501",
+        "/chat/conversations/CONVERSATION/entries/?after=99999999999999999999999",
+    ],
+)
+async def test_a_parameter_that_is_not_valid_is_named(
+    door: tuple[HttpVisitor, Chat], path: str
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"))
+    asked = await visitor.client.post("/chat/", json={"text": "hi"})
+    real = path.replace("RUN", asked.headers["x-run-id"]).replace(
+        "CONVERSATION", asked.headers["x-conversation-id"]
+    )
+    response = await visitor.client.get(real)
+    assert response.status_code == 422
+    assert set(response.json()) == {"code", "detail"}
+    assert response.json()["code"] == "bad_event"
+
+
+async def test_foreign_runs_and_conversations_answer_like_unknown_ones(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"))
+    asked = await visitor.client.post("/chat/", json={"text": "hi"})
+    stranger = chat.new_visitor()
+    assert isinstance(stranger, HttpVisitor)
+    for path, id in (
+        ("/chat/runs/{}/events/", asked.headers["x-run-id"]),
+        ("/chat/conversations/{}/entries/", asked.headers["x-conversation-id"]),
+    ):
+        foreign = await stranger.client.get(path.format(id))
+        unknown = await stranger.client.get(path.format("0b1c"))
+        assert (foreign.status_code, foreign.content) == (404, unknown.content)
+        assert foreign.json() == {"detail": "Not found.", "code": "not_found"}
+        assert (await visitor.client.get(path.format(id))).status_code == 200
+
+
+async def test_unknown_paths_get_our_body(door: tuple[HttpVisitor, Chat]) -> None:
+    visitor, _ = door
+    response = await visitor.client.get("/nowhere")
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
+
+
+@pytest.mark.covers("C7-5")
+@pytest.mark.parametrize("answer", [False, None, 0, "", RuntimeError("dsn=secret")])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_permission_denies_before_any_work_unless_it_says_yes(
+    manufacturing_url: str, route: str, answer: object, *, is_async: bool
+) -> None:
+    asked: list[tuple[Actor, Scope]] = []
+
+    def decide(actor: Actor, scope: Scope) -> object:
+        asked.append((actor, scope))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def decide_later(actor: Actor, scope: Scope) -> object:
+        return decide(actor, scope)
+
+    permission = decide_later if is_async else decide
+    async with open_chat("http", managers, manufacturing_url, permission=permission) as chat:
+        assert isinstance(chat.visitor, HttpVisitor)
+        response = await chat.visitor.client.post(route, json={"text": "hi"})
+        assert chat.model.requests == []
+    assert (response.status_code, response.json()["code"]) == (403, "denied")
+    assert "secret" not in response.text
+    ((actor, scope),) = asked
+    assert scope["session"] == actor.subject
+    assert scope["transport"] == ("sse" if route == "/chat/stream/" else "http")
+
+
+@pytest.mark.covers("C7-4", "H23")
+async def test_a_provider_that_can_not_be_made_is_one_generic_error(
+    transport: Transport, manufacturing_url: str
+) -> None:
+    made = 0
+
+    def factory() -> object:
+        nonlocal made
+        made += 1
+        if made > 1:
+            raise RuntimeError("key=secret")
+        return __import__("providers").OfflineProvider()
+
+    async with open_chat(transport, managers, manufacturing_url, provider=factory) as chat:
+        events = await chat.ask("hi")
+    assert [event.type for event in events] == ["error"]
+    assert "secret" not in repr(events)
+
+
+async def test_health_tells_that_the_process_lives_and_is_ready(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, _ = door
+    for path in ("/health/live", "/health/ready"):
+        response = await visitor.client.get(path)
+        assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+async def test_a_disabled_chat_answers_like_no_chat(manufacturing_url: str) -> None:
+    async with open_chat("http", managers, manufacturing_url, enabled=False) as chat:
+        assert isinstance(chat.visitor, HttpVisitor)
+        response = await chat.visitor.client.post("/chat/", json={"text": "hi"})
+    assert response.status_code == 404
+
+
+async def test_the_docs_page_loads_nothing_from_elsewhere(door: tuple[HttpVisitor, Chat]) -> None:
+    visitor, _ = door
+    page = await visitor.client.get("/docs")
+    assert page.status_code == 200
+    assert "//" not in page.text.replace("</", "")
+    for asset in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"):
+        assert f"/docs/assets/{asset}" in page.text
+        assert (await visitor.client.get(f"/docs/assets/{asset}")).status_code == 200

@@ -1,0 +1,140 @@
+"""A client that is cut off comes back with the last id it saw and gets the rest, byte for byte."""
+
+import asyncio
+
+import pytest
+from transports import HttpVisitor, events_of, kinds, open_chat
+
+from app.demo.manufacturing import managers
+from providers.scripted import call, say, wait
+from schema.events import EVENTS
+
+LAST_SEQ = 12
+
+
+def _frames(stream: bytes) -> list[bytes]:
+    """Split a stream into frames, pings left out."""
+    parts = (part + b"\n\n" for part in stream.split(b"\n\n") if part)
+    return [part for part in parts if not part.startswith(b":")]
+
+
+def _id(frame: bytes) -> str:
+    return frame.partition(b"\n")[0].removeprefix(b"id: ").decode()
+
+
+@pytest.mark.parametrize("live", [False, True])
+async def test_a_stream_cut_at_any_event_is_joined_from_memory_and_from_the_log(
+    manufacturing_url: str, *, live: bool
+) -> None:
+    wholes: dict[str, list[bytes]] = {}
+    async with open_chat("sse", managers, manufacturing_url) as chat:
+        seen = 0
+        is_cut_before_the_end = True
+        while is_cut_before_the_end:
+            seen += 1
+            gate = asyncio.Event()
+            chat.model.will(
+                [say("Let me look. "), call("search_managers", query="parts"),
+                 call("query", manager="Part", limit=2)],
+                [wait(gate), say("There ", "are "), say("parts.")],
+            )  # fmt: skip
+            if seen > 5:
+                gate.set()
+            visitor = chat.new_visitor()
+            assert isinstance(visitor, HttpVisitor)
+            first, run_id = await _read(visitor, seen, live=live)
+            gate.set()
+            resumed = await visitor.client.get(
+                f"/chat/runs/{run_id}/events/",
+                params={"live": live},
+                headers={"Last-Event-ID": _id(first[-1])},
+            )
+            whole = await visitor.client.get(
+                f"/chat/runs/{run_id}/events/", params={"live": live, "after": 0}
+            )
+            assert b"".join(first) + resumed.content == whole.content
+            wholes[run_id] = _frames(whole.content)
+            is_cut_before_the_end = seen < len(wholes[run_id])
+            cookies = visitor.client.cookies
+    assert kinds(events_of(b"".join(wholes[run_id])))[-1] == "done"
+    assert seen > 6
+
+    async with open_chat("sse", managers, manufacturing_url) as chat:
+        visitor = chat.new_visitor()
+        assert isinstance(visitor, HttpVisitor)
+        visitor.client.cookies = cookies
+        whole = wholes[run_id]
+        for cut in range(len(whole) + 1):
+            after = _id(whole[cut - 1]).rpartition(":")[2] if cut else "0"
+            resumed = await visitor.client.get(
+                f"/chat/runs/{run_id}/events/", params={"live": live, "after": after}
+            )
+            assert resumed.content == b"".join(whole[cut:])
+
+
+async def _read(visitor: HttpVisitor, events: int, *, live: bool) -> tuple[list[bytes], str]:
+    """Ask, read some events, and break the connection."""
+    body = {"text": "What is there?", "live": live}
+    received = b""
+    async with (
+        asyncio.timeout(10),
+        visitor.client.stream("POST", "/chat/stream/", json=body) as response,
+    ):
+        async for chunk in response.aiter_raw():
+            received += chunk
+            if len(_frames(received)) >= events:
+                break
+    return _frames(received)[:events], response.headers["x-run-id"]
+
+
+@pytest.mark.covers("C7-7")
+async def test_text_is_shown_before_the_model_has_finished(manufacturing_url: str) -> None:
+    async with open_chat("sse", managers, manufacturing_url) as chat:
+        gate = asyncio.Event()
+        chat.model.will([say("First. "), wait(gate), say("Last.")])
+        assert isinstance(chat.visitor, HttpVisitor)
+        first, run_id = await _read(chat.visitor, 1, live=False)
+        assert b"First. " in first[0]
+        gate.set()
+        rest = await chat.visitor.client.get(
+            f"/chat/runs/{run_id}/events/", headers={"Last-Event-ID": _id(first[0])}
+        )
+        assert kinds(events_of(rest.content)) == ["text_chunk", "done"]
+
+
+async def test_a_cursor_beyond_the_end_gets_a_resync(manufacturing_url: str) -> None:
+    async with open_chat("sse", managers, manufacturing_url) as chat:
+        chat.model.will(say("ok"))
+        assert isinstance(chat.visitor, HttpVisitor)
+        _, run_id = await _read(chat.visitor, 1, live=False)
+        answer = await chat.visitor.client.get(f"/chat/runs/{run_id}/events/?after=1000")
+        (event,) = events_of(answer.content)
+        assert (event.type, EVENTS.dump_python(event)["status"]) == ("resync", "done")
+
+
+async def test_another_runs_id_reads_the_run_from_its_start(manufacturing_url: str) -> None:
+    async with open_chat("sse", managers, manufacturing_url) as chat:
+        chat.model.will(say("ok"))
+        assert isinstance(chat.visitor, HttpVisitor)
+        _, run_id = await _read(chat.visitor, 1, live=False)
+        path = f"/chat/runs/{run_id}/events/"
+        whole = await chat.visitor.client.get(path)
+        other = await chat.visitor.client.get(path, headers={"Last-Event-ID": "other:7"})
+        broken = await chat.visitor.client.get(path, headers={"Last-Event-ID": "seven"})
+        assert other.content == whole.content
+        assert broken.status_code == 422
+
+
+async def test_a_repeated_request_is_answered_by_its_first_run(manufacturing_url: str) -> None:
+    async with open_chat("sse", managers, manufacturing_url) as chat:
+        chat.model.will(say("once"))
+        assert isinstance(chat.visitor, HttpVisitor)
+        first = await chat.visitor.post("/chat/stream/", {"text": "hi", "request_id": "r1"})
+        again = await chat.visitor.post("/chat/stream/", {"text": "hi", "request_id": "r1"})
+        other = await chat.visitor.post("/chat/stream/", {"text": "ho", "request_id": "r1"})
+        assert again.content == first.content
+        assert again.headers["x-run-id"] == first.headers["x-run-id"]
+        (refused,) = events_of(other.content)
+        assert refused.type == "error"
+        assert refused.code == "bad_message"
+        assert len(chat.model.requests) == 1

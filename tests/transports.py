@@ -1,0 +1,156 @@
+"""One way to ask over every transport: a journey is written once and runs over all of them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal, Protocol
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from app.identity import CSRF_COOKIE, CSRF_HEADER
+from app.main import create_app, open_desk
+from app.routes import Desk
+from app.settings import Settings
+from providers import Script
+from schema import Managers
+from schema.errors import ChatError
+from schema.events import EVENTS, Actor, Ask, Event, Failed, Json, JsonObject, TextChunk, ToolResult
+
+Transport = Literal["engine", "http", "sse"]
+TRANSPORTS: tuple[Transport, ...] = ("engine", "http", "sse")
+
+
+class Visitor(Protocol):
+    """Somebody who asks: one session, whatever the transport."""
+
+    async def ask(self, text: str, **fields: Json) -> list[Event]:
+        """Send a message and return all events of its turn."""
+        ...
+
+
+@dataclass
+class Chat:
+    """A running application as one transport shows it, and the script its model plays."""
+
+    model: Script
+    new_visitor: Callable[[], Visitor]
+    visitor: Visitor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.visitor = self.new_visitor()
+
+    async def ask(self, text: str, **fields: Json) -> list[Event]:
+        """Ask as the first visitor."""
+        return await self.visitor.ask(text, **fields)
+
+
+@asynccontextmanager
+async def open_chat(
+    transport: Transport, managers: Managers, url: str, **settings: object
+) -> AsyncGenerator[Chat]:
+    """Run the application behind one transport; its provider is the chat's script."""
+    script = Script()
+    configured = Settings.model_validate(
+        {"provider": script, "database_url": url, "session_secret": "s" * 32, **settings}
+    )
+    if transport == "engine":
+        async with open_desk(managers, configured) as desk:
+            yield Chat(script, lambda: EngineVisitor(desk))
+    else:
+        async with serve(create_app(managers, configured)) as base_url:
+            yield Chat(script, lambda: HttpVisitor(base_url, transport))
+
+
+@asynccontextmanager
+async def serve(app: FastAPI) -> AsyncGenerator[str]:
+    """Serve an application on a free port of this machine, by a real server, in this event loop."""
+    config = uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5)
+    server = uvicorn.Server(config)
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(server.serve())
+        async with asyncio.timeout(20):
+            while not server.started and not serving.done():
+                await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+
+
+class EngineVisitor:
+    """Asks the engine itself."""
+
+    def __init__(self, desk: Desk, actor: Actor | None = None) -> None:
+        self._desk = desk
+        self._actor = actor or desk.sessions.visit({}).actor
+
+    async def ask(self, text: str, **fields: Json) -> list[Event]:
+        """Run a command; what the engine refuses is the event that a transport would show."""
+        ask = Ask.model_validate({"text": text, **fields})
+        try:
+            run = await self._desk.engine.run(ask, self._actor)
+        except ChatError as error:
+            return [Failed(code=error.code, message=str(error))]
+        async with aclosing(self._desk.host.tail(run, live=ask.live)) as frames:
+            return events_of(b"".join([frame async for frame in frames]))
+
+
+class HttpVisitor:
+    """Asks over HTTP like a browser: keeps its cookies, and sends the token that goes with them."""
+
+    def __init__(self, base_url: str, transport: Literal["http", "sse"]) -> None:
+        self.client = httpx.AsyncClient(base_url=base_url, timeout=30)
+        self._path = "/chat/" if transport == "http" else "/chat/stream/"
+
+    async def post(self, path: str, body: object) -> httpx.Response:
+        """Post JSON and return the whole response."""
+        token = self.client.cookies.get(CSRF_COOKIE)
+        headers = {CSRF_HEADER: token} if token else {}
+        return await self.client.post(path, json=body, headers=headers)
+
+    async def ask(self, text: str, **fields: Json) -> list[Event]:
+        """Post a message and return its events, however the route wraps them."""
+        response = await self.post(self._path, {"text": text, **fields})
+        if response.status_code != 200:
+            problem = response.json()
+            return [Failed(code=problem["code"], message=problem["detail"])]
+        if self._path == "/chat/stream/":
+            return events_of(response.content)
+        envelope = response.json()
+        events = [EVENTS.validate_python(event) for event in envelope["events"]]
+        assert envelope["answer"] == answer(events)
+        return events
+
+
+def events_of(stream: bytes) -> list[Event]:
+    """Parse SSE frames; comments are left out."""
+    frames = [frame for frame in stream.split(b"\n\n") if frame and not frame.startswith(b":")]
+    return [EVENTS.validate_json(frame.partition(b"data: ")[2]) for frame in frames]
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """Join neighbouring text chunks: how a text was cut is not what a journey is about."""
+    joined: list[Event] = []
+    for is_text, group in groupby(events, key=lambda event: isinstance(event, TextChunk)):
+        joined += [TextChunk(content=answer(group))] if is_text else group
+    return joined
+
+
+def kinds(events: Iterable[Event]) -> list[str]:
+    """Name the events in order, neighbouring text chunks as one."""
+    return [event.type for event in merged(events)]
+
+
+def answer(events: Iterable[Event]) -> str:
+    """Return the text of the turn."""
+    return "".join(event.content for event in events if isinstance(event, TextChunk))
+
+
+def results(events: Iterable[Event]) -> list[JsonObject]:
+    """Return the tool results in order, as values."""
+    return [event.result for event in events if isinstance(event, ToolResult)]  # pyright: ignore
