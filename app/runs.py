@@ -35,8 +35,8 @@ _POLL_S = (0.05, 0.5)
 """Shortest and longest pause between two looks at the log of another process's run."""
 _LAG_S = 1.0
 """How long an event shown by another process may take to reach the log."""
-_KEPT = (256, 60.0)
-"""How many ended runs stay in memory, and for how many seconds."""
+_KEPT_S = 60.0
+"""How long an ended run stays in memory."""
 _PAGE = 500
 """Most entries of one page."""
 _MOST = 2**63 - 1
@@ -50,7 +50,8 @@ class RunHost:
     """Starts runs and tails them. One per process, open as long as the application.
 
     It keeps the leases of its runs alive, ends runs whose process is gone, and on closing gives its
-    own runs ``grace_s`` to end before it interrupts them. Runs take their context variables from
+    own runs ``grace_s`` to end before it interrupts them. Of the runs that ended, the last
+    ``kept_runs`` are tailed from memory for a minute. Runs take their context variables from
     ``context``, each from a fresh copy; by default it is the one that the host is opened in.
     """
 
@@ -61,11 +62,12 @@ class RunHost:
         max_recent_messages: int = 20,
         run_stale_s: float = 30.0,
         grace_s: float = 5.0,
+        kept_runs: int = 256,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         context: contextvars.Context | None = None,
     ) -> None:
         self._store, self._window, self._now = store, max_recent_messages, now
-        self._stale_s, self._grace_s = run_stale_s, grace_s
+        self._stale_s, self._grace_s, self._kept_runs = run_stale_s, grace_s, kept_runs
         self._context = context
         self._holder = leases.this_process()
         self._held: dict[RunId, HeldRun] = {}
@@ -168,10 +170,8 @@ class RunHost:
         self._forget()
 
     def _forget(self) -> None:
-        most, age_s = _KEPT
-        while self._ended and (
-            len(self._ended) > most or self._ended[0][0] < self._loop.time() - age_s
-        ):
+        oldest = self._loop.time() - _KEPT_S
+        while self._ended and (len(self._ended) > self._kept_runs or self._ended[0][0] < oldest):
             del self._held[self._ended.popleft()[1]]
 
     # --- leases -----------------------------------------------------------------------------------

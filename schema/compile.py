@@ -27,6 +27,7 @@ KEYS = "keys"
 """The parameter for the parents' keys in the statement of a to-many list."""
 
 _INTEGER = sa.Integer()
+_JSON_NULL = sa.literal_column("'null'", sa.String())
 _ONE = sa.literal_column("1", _INTEGER)
 
 _T = TypeVar("_T")
@@ -357,6 +358,10 @@ class _From:
         value = _of(rows, column.column)
         if condition.comparison == "icontains":
             return self._contains(value, condition.parameters[0])
+        if column.type == "json":
+            # A stored JSON null reads as null, like no value at all.
+            empty = sa.or_(value.is_(None), sa.cast(value, sa.String) == _JSON_NULL)
+            return empty if condition.comparison == "missing" else sa.not_(empty)
         kind = column.column.type
         return _compare(
             condition.comparison,

@@ -20,7 +20,7 @@ from schema.values import LOOKUPS, Coerce, Lookup, Refused, coercer
 
 MAX_HOPS = 5
 MAX_CONDITIONS = 50
-MAX_LIST = 1_000
+MAX_LIST = 1_024
 _MAX_ECHO = 80
 _MAX_NAMES = 60
 
@@ -137,8 +137,9 @@ def parse(
             conditions.append(Condition(hops, column, _presence(key, value)))
             continue
         if column is None:
+            field = next(iter(scope(hops[-1].target).columns))
             raise ToolRetry(
-                f"Filter {key}: a relation is compared by its fields, such as {key}__id,"
+                f"Filter {key}: a relation is compared by its fields, such as {key}__{field},"
                 f" or with {key}__isnull."
             )
         count = _list_length(key, value) if lookup == "in" else 1

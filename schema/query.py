@@ -6,7 +6,7 @@
 
 import logging
 import secrets
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from hashlib import sha256
@@ -155,8 +155,9 @@ class Reader:
             found = await guarded(f"visible of {manager.name}", ask)
             if not is_object(found):
                 raise ToolFailed(f"it gave a {type(found).__name__}, not a filter")
-            filters = parse(found, manager.model.model, self._models.names, self._dialect, prefix)
-            return filters.conditions, filters.values(found), shape(found)
+            asked = {key: _listed(value) for key, value in found.items()}
+            filters = parse(asked, manager.model.model, self._models.names, self._dialect, prefix)
+            return filters.conditions, filters.values(asked), shape(asked)
         except ToolError as error:
             log.warning("visible of %s shows nothing: %s", manager.name, error)
             return (NEVER,), {}, "nothing"
@@ -245,6 +246,15 @@ class Reader:
         )
         rows, _ = await self._read(request, context)
         return _fit(rows)
+
+
+def _listed(value: Json) -> Json:
+    """A list, where a project's code may well have a tuple or a set."""
+    collected: object = value
+    if isinstance(collected, tuple | set | frozenset):
+        # The coercer of the column checks each of them.
+        return cast("list[Json]", list(cast("Iterable[object]", collected)))
+    return value
 
 
 def _fit(rows: Rows) -> list[JsonObject]:

@@ -221,6 +221,11 @@ async def prepare_database(managers: Managers, database_url: str) -> bool:
 
     database_url = managers.database_url(database_url)
     url = sqlite_url(database_url).set(drivername="sqlite+aiosqlite")
+    folder = Path(str(url.database)).parent
+    if not str(url.database).startswith("file:") and not folder.is_dir():
+        raise ConfigurationError(
+            "E001", f"The folder {folder} of the database does not exist.", "Create it."
+        )
     engine = create_async_engine(
         url,
         poolclass=NullPool,

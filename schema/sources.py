@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Literal, Protocol, cast
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import ColumnProperty, Mapper, RelationshipProperty, class_mapper
 from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList, ColumnElement, Grouping
@@ -132,8 +133,16 @@ class SQLModelSource:
         return isinstance(sa.inspect(model, raiseerr=False), Mapper)
 
     def describe(self, models: Iterable[type]) -> list[ModelDescription]:
-        """Describe mapped classes. Raises: ConfigurationError on inheritance between tables."""
-        return [_describe(class_mapper(model)) for model in models]
+        """Describe mapped classes. Raises: ConfigurationError."""
+        described: list[ModelDescription] = []
+        for model in models:
+            try:
+                described.append(_describe(class_mapper(model)))
+            except SQLAlchemyError as error:
+                raise ConfigurationError(
+                    "E001", f"{model.__name__} can't be read: {error}", "Correct its relationships."
+                ) from error
+        return described
 
 
 def _describe(mapper: Mapper[object]) -> ModelDescription:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
+from enum import Enum
 from typing import Literal, TypeVar, cast
 from uuid import UUID
 
@@ -40,7 +41,7 @@ LOOKUPS: Mapping[ValueType, tuple[Lookup, ...]] = {
 
 _T = TypeVar("_T")
 Decode = Callable[[object], Json]
-Coerce = Callable[[Json], object]
+Coerce = Callable[[object], object]
 
 _EXACT = 2**53 - 1
 _INT64 = range(-(2**63), 2**63)
@@ -182,6 +183,7 @@ def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
     """Make the function that turns one filter value into the driver's value for ``column``.
 
     It raises ``Refused`` unless nothing is lost; ``in`` takes the values of its list one by one.
+    Values come as JSON, or as Python has them when a project's code made the filter.
     """
     if lookup == "icontains":
         return lambda value: f"%{_escape(_take_text(value).casefold())}%"
@@ -190,7 +192,7 @@ def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
     bind = stored.dialect_impl(dialect).bind_processor(dialect)
     drop_zone = column.type == "datetime" and not _keeps_zone(bare_type(stored))
 
-    def coerce(value: Json) -> object:
+    def coerce(value: object) -> object:
         taken = take(value)
         if drop_zone and isinstance(taken, datetime):
             taken = taken.replace(tzinfo=None)
@@ -208,7 +210,7 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _take_text(value: Json) -> str:
+def _take_text(value: object) -> str:
     if not isinstance(value, str):
         raise Refused("must be a text")
     if len(value) > _MAX_TEXT:
@@ -220,7 +222,7 @@ def _take_text(value: Json) -> str:
     return value
 
 
-def _take_integer(value: Json) -> int:
+def _take_integer(value: object) -> int:
     match value:
         case bool():
             raise Refused("must be an integer")
@@ -237,13 +239,13 @@ def _take_integer(value: Json) -> int:
     return number
 
 
-def _take_decimal(value: Json) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+def _take_decimal(value: object) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise Refused("must be a number")
     if isinstance(value, str) and len(value) > _MAX_EXPONENT:
         raise Refused("must be a number of sensible length")
     try:
-        number = Decimal(str(value) if not isinstance(value, int) else value)
+        number = Decimal(str(value) if isinstance(value, float) else value)
     except InvalidOperation:
         raise Refused("must be a number") from None
     if not number.is_finite():
@@ -253,11 +255,11 @@ def _take_decimal(value: Json) -> Decimal:
     return number
 
 
-def _take_number(value: Json) -> float:
+def _take_number(value: object) -> float:
     return float(_take_decimal(value))
 
 
-def _take_boolean(value: Json) -> bool:
+def _take_boolean(value: object) -> bool:
     match value:
         case bool():
             return value
@@ -267,30 +269,36 @@ def _take_boolean(value: Json) -> bool:
             raise Refused("must be true or false")
 
 
-def _take_datetime(value: Json) -> datetime:
-    moment = _parse(datetime.fromisoformat, value, "a date and time such as 2024-05-31T14:00:00Z")
+def _take_datetime(value: object) -> datetime:
+    moment = _parse(
+        datetime, datetime.fromisoformat, value, "a date and time, 2024-05-31T14:00:00Z"
+    )
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
         raise Refused("must be a date and time between the years 1 and 9999") from None
 
 
-def _take_date(value: Json) -> date:
-    return _parse(date.fromisoformat, value, "a date such as 2024-05-31")
+def _take_date(value: object) -> date:
+    if isinstance(value, datetime):
+        raise Refused("must be a date without time")
+    return _parse(date, date.fromisoformat, value, "a date such as 2024-05-31")
 
 
-def _take_time(value: Json) -> time:
-    moment = _parse(time.fromisoformat, value, "a time such as 14:00:00")
+def _take_time(value: object) -> time:
+    moment = _parse(time, time.fromisoformat, value, "a time such as 14:00:00")
     if moment.tzinfo is not None:
         raise Refused("must be a time without zone")
     return moment
 
 
-def _take_uuid(value: Json) -> UUID:
-    return _parse(UUID, value, "a UUID")
+def _take_uuid(value: object) -> UUID:
+    return _parse(UUID, UUID, value, "a UUID")
 
 
-def _parse(read: Callable[[str], _T], value: Json, what: str) -> _T:
+def _parse(kind: type[_T], read: Callable[[str], _T], value: object, what: str) -> _T:
+    if isinstance(value, kind):
+        return value
     try:
         if isinstance(value, str):
             return read(value)
@@ -304,7 +312,9 @@ def _take_choice(column: Column) -> Coerce:
     members = choices(stored) if isinstance(stored, sa.Enum) else {}
     shown = ", ".join(column.choices[:20])
 
-    def take(value: Json) -> object:
+    def take(value: object) -> object:
+        if isinstance(value, Enum):
+            value = choice(value)
         if not isinstance(value, str) or value not in members:
             raise Refused(f"must be one of {shown}")
         return members[value]
@@ -312,7 +322,7 @@ def _take_choice(column: Column) -> Coerce:
     return take
 
 
-def _take_nothing(value: Json) -> object:
+def _take_nothing(value: object) -> object:
     raise Refused("can't be compared; only isnull can be asked of json")
 
 

@@ -1,10 +1,11 @@
 """One way to ask over every transport: a journey is written once and runs over all of them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
+from socket import socket
 from typing import Literal, Protocol
 
 import httpx
@@ -15,6 +16,7 @@ from app.identity import CSRF_COOKIE, CSRF_HEADER
 from app.main import create_app, open_desk
 from app.routes import Desk
 from app.settings import Settings
+from app.store import migrate
 from providers import Script
 from schema import Managers
 from schema.errors import ChatError
@@ -53,6 +55,7 @@ async def open_chat(
     transport: Transport, managers: Managers, url: str, **settings: object
 ) -> AsyncGenerator[Chat]:
     """Run the application behind one transport; its provider is the chat's script."""
+    await migrate(url)
     script = Script()
     configured = Settings.model_validate(
         {"provider": script, "database_url": url, "session_secret": "s" * 32, **settings}
@@ -61,25 +64,46 @@ async def open_chat(
         async with open_desk(managers, configured) as desk:
             yield Chat(script, lambda: EngineVisitor(desk))
     else:
-        async with serve(create_app(managers, configured)) as base_url:
-            yield Chat(script, lambda: HttpVisitor(base_url, transport))
+        async with serve(create_app(managers, configured)) as base_url, AsyncExitStack() as stack:
+
+            def new_visitor() -> HttpVisitor:
+                visitor = HttpVisitor(base_url, transport)
+                stack.push_async_callback(visitor.client.aclose)
+                return visitor
+
+            yield Chat(script, new_visitor)
 
 
 @asynccontextmanager
 async def serve(app: FastAPI) -> AsyncGenerator[str]:
     """Serve an application on a free port of this machine, by a real server, in this event loop."""
     config = uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5)
-    server = uvicorn.Server(config)
+    server = _Server(config)
     async with asyncio.TaskGroup() as group:
-        serving = group.create_task(server.serve())
+        group.create_task(server.serve())
         async with asyncio.timeout(20):
-            while not server.started and not serving.done():
-                await asyncio.sleep(0.01)
+            await server.has_started.wait()
         port = server.servers[0].sockets[0].getsockname()[1]
         try:
             yield f"http://127.0.0.1:{port}"
         finally:
             server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it listens, and leaves the process's signals alone."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.has_started = asyncio.Event()
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.has_started.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
 
 
 class EngineVisitor:
@@ -137,7 +161,9 @@ def merged(events: Iterable[Event]) -> list[Event]:
     """Join neighbouring text chunks: how a text was cut is not what a journey is about."""
     joined: list[Event] = []
     for is_text, group in groupby(events, key=lambda event: isinstance(event, TextChunk)):
-        joined += [TextChunk(content=answer(group))] if is_text else group
+        events_of_kind = list(group)
+        text = answer(events_of_kind)
+        joined += [TextChunk(content=text)] if is_text else events_of_kind
     return joined
 
 
@@ -152,5 +178,13 @@ def answer(events: Iterable[Event]) -> str:
 
 
 def results(events: Iterable[Event]) -> list[JsonObject]:
-    """Return the tool results in order, as values."""
-    return [event.result for event in events if isinstance(event, ToolResult)]  # pyright: ignore
+    """Return the tool results that are objects, in order."""
+    found = (event.result for event in events if isinstance(event, ToolResult))
+    return [result for result in found if isinstance(result, dict)]
+
+
+def rows(result: JsonObject) -> list[JsonObject]:
+    """Return the rows of a query's result."""
+    data = result["data"]
+    assert isinstance(data, list)
+    return [row for row in data if isinstance(row, dict)]

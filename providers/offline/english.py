@@ -155,6 +155,14 @@ CUE_HINTS: dict[str, frozenset[str]] = {
 }
 """Words of names and descriptions that a cue points to."""
 
+VERBS = _words(
+    """go goes went leave leaves left depart departs departed arrive arrives arrived fly flies flew
+    land lands landed start starts end ends come comes came run runs belong belongs ship ships lie
+    lies live lives sit sits built made sent flown bought sold held kept found given born written
+    operate operates serve serves head heads"""
+)
+"""Verbs that may stand before a tie or a comparison."""
+
 MEASURES: dict[str, frozenset[str]] = {
     "cost": _words("price cost amount"),
     "costs": _words("price cost amount"),

@@ -96,6 +96,8 @@ def names_manager(words: Sequence[str], manager: Manager) -> bool:
 def field_level(words: Sequence[str], name: str, description: str) -> int:
     """Say how well words name a field: 3 the whole name, 2 with the description, 1 only it, 0."""
     parts = [ABBREVIATIONS.get(part, part) for part in split_name(name)]
+    if list(words) == [name.lower()]:
+        return 3
     if _same_words(words, parts) or _spells("".join(parts), words):
         return 3
     described = split_name(description)
@@ -177,16 +179,16 @@ def candidates(
         choice = _choice(text, field)
         if choice is None and (field.choices or not _holds_text(field, scope, known_by)):
             continue
-        hint = max(via, hint_score(hints, field.name, field.description))
-        if scope.via and field is not known_by and not is_code_field(field, scope.manager) and via:
-            hint -= 1.0
+        hint = hint_score(hints, field.name, field.description)
+        code = is_code_field(field, scope.manager)
+        if field is known_by or code:
+            hint = max(hint, via)
         score, fits = _shape_score(text, field, scope.manager, is_name=field is known_by)
         if field is known_by:
             score += _name_bias(bond, scope)
         score += hint - scope.hops + (8.0 if choice is not None else 0.0)
         sure = choice is not None or (hint > 0 and fits)
         if sure or score > (-5.0 if field is known_by else 0.0):
-            code = is_code_field(field, scope.manager)
             path = (*scope.path, field.name)
             found.append(Candidate(path, field, score, sure, code, field is known_by))
     return sorted(found, key=lambda c: -c.score)
@@ -239,17 +241,17 @@ def equal(candidate: Candidate, texts: Sequence[str]) -> Condition:
     for text in texts:
         choice = _choice(text, candidate.field)
         one = choice or (text if candidate.is_code and looks_like_code(text) else None)
-        spellings += (
-            [one] if one else [text, text.lower(), text.upper(), text.title(), _capital(text)]
-        )
+        spellings += [one] if one else _spellings(text)
     spellings = list(dict.fromkeys(spellings))
     if len(spellings) == 1:
         return Condition(candidate.path, "", spellings[0], said)
     return Condition(candidate.path, "in", spellings, said)
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _spellings(text: str) -> list[str]:
+    """Vary letter case, and take apart a word like LaGuardia."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
+    return [text, text.lower(), text.upper(), text.title(), text[:1].upper() + text[1:], apart]
 
 
 def contains(candidate: Candidate, texts: Sequence[str]) -> Condition | None:

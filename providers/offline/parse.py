@@ -98,11 +98,16 @@ Piece = Word | Number | Compare | Cue | Mark
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question before the schema is known. ``counted`` is the index of what "how many" counts."""
+    """A question before the schema is known.
+
+    ``counted`` is the index of what "how many" counts. ``asks_do``: the question has a "does", so
+    its verb stands apart.
+    """
 
     intent: Intent
     pieces: tuple[Piece, ...] = ()
     counted: int | None = None
+    asks_do: bool = False
 
     @property
     def topic(self) -> str:
@@ -172,8 +177,8 @@ def parse(text: str) -> Question:
     tokens = _tokens(text)
     lowers = [token.lower for token in tokens]
     pieces, counted = _Reader(tokens).read()
-    pieces = _with_verb(pieces, lowers)
-    question = Question(_intent(lowers), tuple(pieces), counted)
+    asks_do = bool({"do", "does", "did"} & set(lowers))
+    question = Question(_intent(lowers), tuple(pieces), counted, asks_do)
     if question.topic or any(
         isinstance(piece, Number) or (isinstance(piece, Word) and piece.quoted) for piece in pieces
     ):
@@ -288,7 +293,9 @@ class _Reader:
             ("from", "through"),
         }:
             return 0
-        self.pieces += [Compare("gte"), _number(low.text), Compare("lte"), _number(high.text)]
+        least, most = _number(low.text), _number(high.text)
+        years = all(isinstance(n.value, int) and 1000 <= n.value <= 2999 for n in (least, most))
+        self.pieces += [Compare("gte", years), least, Compare("lte", years), most]
         return 4
 
     def _phrase(self, position: int) -> int:
@@ -309,19 +316,3 @@ class _Reader:
 def _number(text: str, *, joined: bool = False) -> Number:
     plain = text.strip("%+").replace(",", "").translate({ord(sign): None for sign in "$€£"})
     return Number(float(plain) if "." in plain else int(plain), text, joined)
-
-
-def _with_verb(pieces: list[Piece], lowers: list[str]) -> list[Piece]:
-    """Read the last word of "which parts does Acme supply" as the verb it is."""
-    if len(pieces) < 2 or not {"do", "does", "did"} & set(lowers):
-        return pieces
-    before, last = pieces[-2:]
-    if (
-        isinstance(last, Word)
-        and isinstance(before, Word)
-        and last.joined
-        and not last.quoted
-        and last.text.islower()
-    ):
-        return [*pieces[:-1], Cue(last.text)]
-    return pieces

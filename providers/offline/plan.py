@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from providers.offline.english import CALCULATIONS
 from providers.offline.facts import (
     PATH,
     QUERY,
@@ -179,8 +180,8 @@ def _try_readings(resolved: Resolved, facts: Facts) -> Plan:
     refused: list[Refused] = []
     for reading in resolved.readings:
         result = facts.page(query_args(resolved, reading.conditions))
-        if isinstance(result, Page) and result.total_count and not untried:
-            return _narrow(resolved, reading, result, facts)
+        if isinstance(result, Page) and not untried and (step := _narrow(resolved, reading, facts)):
+            return step
         if result is None:
             untried.append(reading)
         elif isinstance(result, Refused):
@@ -202,27 +203,28 @@ def _try_readings(resolved: Resolved, facts: Facts) -> Plan:
     return Plan(outcome=Nothing(resolved, tried) if tried else Trouble("unfinished"))
 
 
-def _narrow(resolved: Resolved, reading: Reading, page: Page, facts: Facts) -> Plan:
-    """Prefer the rows that have the values as wholes, if there are any."""
+def _narrow(resolved: Resolved, reading: Reading, facts: Facts) -> Plan | None:
+    """Take a reading that found rows, and prefer those that have the values as wholes."""
+    page = facts.page(query_args(resolved, reading.conditions))
+    found = Found(resolved, reading, page) if isinstance(page, Page) and page.total_count else None
     if not reading.exact:
-        return Plan(outcome=Found(resolved, reading, page))
+        return Plan(outcome=found) if found else None
     args = query_args(resolved, reading.exact)
     whole = facts.page(args)
-    if whole is None and facts.calls < MAX_CALLS:
-        return Plan([Call(QUERY, args)], Found(resolved, reading, page))
     if isinstance(whole, Page) and whole.total_count:
-        wider = page.total_count if page.total_count > whole.total_count else 0
+        parts = found.page.total_count if found else 0
         narrowed = replace(reading, conditions=reading.exact)
+        wider = parts if parts > whole.total_count else 0
         return Plan(outcome=Found(resolved, narrowed, whole, wider))
-    return Plan(outcome=Found(resolved, reading, page))
+    if found and whole is None and facts.calls < MAX_CALLS:
+        return Plan([Call(QUERY, args)], found)
+    return Plan(outcome=found) if found else None
 
 
 def _batch(readings: list[Reading], left: int) -> list[Reading]:
-    """Take the readings worth asking now; one call is kept for doing without an unknown word."""
-    whole = [r for r in readings if not r.left_out]
-    partial = [r for r in readings if r.left_out]
-    close = [r for r in whole if r.score >= whole[0].score - _CLOSE]
-    return close[: max(0, min(_BATCH, left - len(partial)))] or partial[:1] or close[:1]
+    """Take the readings worth asking now: the best, and those close to it."""
+    close = [r for r in readings if r.score >= readings[0].score - _CLOSE]
+    return close[: min(_BATCH, left)]
 
 
 def _repair(resolved: Resolved, facts: Facts, refused: Refused) -> Plan:
@@ -268,10 +270,12 @@ def columns_of(resolved: Resolved, conditions: Iterable[Condition]) -> list[tupl
     manager = resolved.subject
     known_by = name_field(manager)
     keys = [(key,) for key in manager.primary_key]
+    numbers = {f.name for f in manager.fields if f.type in {"integer", "uuid"}}
     chosen: list[tuple[str, ...]] = [(known_by.name,)] if known_by else list(keys)
     chosen += [path for path in resolved.shown if path]
     chosen += [c.path for c in conditions if _is_column(c, manager)]
-    hidden = {key for (key,) in keys if known_by} | {f"{r.name}_id" for r in manager.relations}
+    hidden = {key for (key,) in keys if known_by and key in numbers}
+    hidden |= {f"{r.name}_id" for r in manager.relations}
     rest = [
         (f.name,)
         for f in manager.fields
@@ -306,16 +310,18 @@ def _selection(columns: Iterable[tuple[str, ...]]) -> list[Json]:
 
 def _look_up(question: Question, facts: Facts) -> Plan:
     """Search the names of rows for what the question has instead of a manager."""
+    word = _first_word(question)
+    if word.lower() in CALCULATIONS:
+        return Plan(outcome=Trouble("calculation", word))
     text = "" if question.intent == "count" else _name_in(question)
     places = [(m, f) for m in facts.managers.values() if (f := name_field(m))][:_LOOKUPS]
     if not text or not places:
-        return Plan(outcome=Trouble("lost", _first_word(question)))
+        return Plan(outcome=Trouble("lost", word))
     calls: list[tuple[Manager, Call]] = []
     for manager, named in places:
         fields: list[Json] = [named.name]
-        fields += [f.name for f in manager.fields if f.name not in {named.name, "id"}][
-            : _COLUMNS - 1
-        ]
+        hidden = {named.name, "id"} | {f"{r.name}_id" for r in manager.relations}
+        fields += [f.name for f in manager.fields if f.name not in hidden][: _COLUMNS - 1]
         for relation in manager.relations:
             target = facts.managers.get(relation.target)
             target_name = name_field(target) if target else None
@@ -339,7 +345,10 @@ def _look_up(question: Question, facts: Facts) -> Plan:
 def _name_in(question: Question) -> str:
     """Return the words that may be a row's name: quoted, capitalised, or the only word."""
     words = [piece for piece in question.pieces if isinstance(piece, Word)]
-    if words and not words[0].quoted and words[0].text.islower() and words[0].text.endswith("s"):
+    follows = question.pieces[1] if len(question.pieces) > 1 else None
+    # "Supplies the Bolt" is a verb before a name, "suppliers in Berlin" a noun.
+    starts = isinstance(follows, Word) and not follows.text.islower()
+    if words and _is_plural_noun(words[0]) and not starts:
         # The question starts with a noun in plural that no manager goes by.
         return ""
     quoted = next((w.text for w in words if w.quoted), "")
@@ -357,3 +366,7 @@ def _name_in(question: Question) -> str:
 
 def _first_word(question: Question) -> str:
     return next((p.text for p in question.pieces if isinstance(p, Word)), "")
+
+
+def _is_plural_noun(word: Word) -> bool:
+    return not word.quoted and word.text.islower() and word.text.endswith("s")

@@ -4,28 +4,26 @@ The result is either what has to be looked up first, or the ways to read the que
 way is a set of filters; there are several when only the data can tell where a value belongs.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice, product
 
 from providers.offline.english import MONTHS, singular, split_name
-from providers.offline.facts import Facts, Field, Manager, Relation
+from providers.offline.facts import Facts, Field, Manager
 from providers.offline.match import (
     NUMERIC,
     TEMPORAL,
     Bond,
     Candidate,
     Condition,
-    Scope,
-    candidates,
-    contains,
-    equal,
     hint_score,
     looks_like_date,
     manager_words,
+    name_field,
     numeric_field,
 )
 from providers.offline.parse import Compare, Cue, Intent, Mark, Number, Question
+from providers.offline.places import Option, Places, options
 from providers.offline.segment import (
     Mention,
     Segment,
@@ -39,8 +37,7 @@ from providers.offline.segment import (
 
 _MAX_SCHEMAS = 3
 _MAX_READINGS = 8
-_LEFT_OUT = -50.0
-_TELLING = 4
+_MAX_COMBINED = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +45,11 @@ class Reading:
     """One way to read the question.
 
     ``exact`` are the same conditions with values as wholes instead of parts; they win if they find
-    rows. ``left_out`` are words the reading does without.
+    rows.
     """
 
     conditions: tuple[Condition, ...]
     score: float = 0.0
-    left_out: tuple[str, ...] = ()
     exact: tuple[Condition, ...] = ()
 
 
@@ -88,8 +84,8 @@ def resolve(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | N
         return None
     noun = " ".join(subject.words or manager_words(subject.manager))
     resolved = Resolved(subject.manager, singular(noun), question.intent)
-    is_bare = len(question.pieces) == subject.length and subject.start >= 0
-    if is_bare:
+    content = sum(not isinstance(piece, Cue) for piece in question.pieces)
+    if content == subject.length and subject.start >= 0:
         resolved.readings = [Reading(())]
         return resolved
     _need_mentioned(question, facts, resolved)
@@ -111,15 +107,6 @@ def _need_mentioned(question: Question, facts: Facts, resolved: Resolved) -> Non
     resolved.paths = resolved.paths[:1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """One way to use a value; no condition means to do without it."""
-
-    condition: Condition | None
-    score: float
-    exact: Condition | None = None
-
-
 class _Resolver:
     """Folds the segments of one sentence into conditions; ``used`` are those that have a place."""
 
@@ -132,17 +119,18 @@ class _Resolver:
         self.question = question
         self.facts = facts
         self.out = resolved
-        self.depth = depth
         self.manager = subject.manager
+        self.places = Places(subject.manager, facts, depth)
         self.own_words = subject_words(subject)
         self.used: set[int] = set()
         self.fixed: list[Condition] = []
-        self.open: list[list[_Option]] = []
+        self.open: list[list[Option]] = []
 
     def run(self) -> None:
         for step in (self._comparisons, self._gaps, self._numbers, self._values, self._rest):
             step()
         self._judge()
+        self.out.schemas = self.places.wanted
         if not self.out.problem and not self.out.needs_more:
             self.out.readings = list(self._readings())
 
@@ -165,24 +153,42 @@ class _Resolver:
         lookup = "" if compare.op == "eq" else compare.op
         if isinstance(operand, Value) and lookup:
             self.used.add(index + 1)
-            self._compare_date(operand, lookup, self._amount_beside(index - 1, index + 2))
+            mention = self._amount_beside(self._start(index) - 1, index + 2)
+            self._compare_date(operand, lookup, mention)
         elif isinstance(operand, Number):
             self.used.add(index + 1)
-            mention = self._amount_beside(index - 1, index + 2)
+            start = self._start(index)
+            verb = self._hints(start)
+            mention = self._amount_beside(start - 1, index + 2, unless=verb)
             if mention and mention.field:
                 self._add_number(mention.path, mention.field.type, operand, lookup)
             else:
-                hints = compare.hints | self._hints(index) | self._unit(index + 2)
-                self._place_number(operand, lookup, hints, in_time=compare.in_time, at=index)
+                hints = verb | compare.hints | self._unit(index + 2)
+                if verb and isinstance(self._at(index + 2), Mention):
+                    self.used.add(index + 2)
+                self._place_number(operand, lookup, hints, in_time=compare.in_time, at=start)
 
-    def _amount_beside(self, before: int, behind: int) -> Mention | None:
-        """Find the field of amounts a number is about: before it, else behind it."""
+    def _start(self, index: int) -> int:
+        """Return where a range starts: its second half is about the same field as its first."""
+        is_second = isinstance(self._at(index - 1), Number)
+        return index - 2 if is_second and isinstance(self._at(index - 2), Compare) else index
+
+    def _amount_beside(
+        self, before: int, behind: int, unless: frozenset[str] = frozenset()
+    ) -> Mention | None:
+        """Find the field of amounts a number is about: before it, else behind it.
+
+        What stands behind is only a unit when words before (``unless``) point to an amount, as in
+        "delayed more than 60 minutes".
+        """
         while isinstance(self._at(before), Cue):
             before -= 1
-        if isinstance(self._at(before), Number) and isinstance(self._at(before - 1), Compare):
-            return self._amount_beside(before - 2, before)
         behind += isinstance(self._at(behind), Cue)
-        for position in (before, behind):
+        pointed = any(
+            _is_amount(f) and hint_score(unless, f.name, f.description) >= 4.0
+            for f in self.manager.fields
+        )
+        for position in (before, before if pointed else behind):
             found = self._at(position)
             is_free = position not in self.used or position == before
             if isinstance(found, Mention) and is_free and _is_amount(found.field):
@@ -271,7 +277,7 @@ class _Resolver:
 
     def _number_of(self, mention: Mention, number: Number, index: int) -> None:
         """Read "project 7" by the key of projects, and a number beside a text as text."""
-        target = self._known(mention.target) if mention.target and mention.path else None
+        target = self.places.known(mention.target) if mention.target and mention.path else None
         keys = [f for f in target.fields if f.name in target.primary_key] if target else []
         if len(keys) == 1 and keys[0].type == "integer":
             self._add_number((*mention.path, keys[0].name), "integer", number, "")
@@ -325,7 +331,20 @@ class _Resolver:
         if isinstance(after, Mention) and after.joined and not after.is_subject:
             self._use(index + 1)
             return after
-        return None
+        return self._led_by(index)
+
+    def _led_by(self, index: int) -> Mention | None:
+        """Find related rows that the cues before a value speak of: "planes made by BOEING"."""
+        position = index - 1
+        while isinstance(self._at(position), Cue):
+            position -= 1
+        led = self._at(position)
+        if not isinstance(led, Mention) or not led.path or position in self.used:
+            return None
+        if not self.places.speaks_of(self._hints(index), led.target):
+            return None
+        self._use(position)
+        return led
 
     def _hints(self, index: int) -> frozenset[str]:
         """Collect what the cues before a value point to, and a closing verb behind it."""
@@ -335,160 +354,59 @@ class _Resolver:
             found |= cue.hints
             position -= 1
         closing = self._at(index + 1)
-        if (
-            not found
-            and isinstance(closing, Cue)
-            and index + 2 == len(self.segments)
-            and len(closing.hints) == 1
-        ):
+        is_last = index + 2 == len(self.segments)
+        if not found and is_last and isinstance(closing, Cue) and closing.is_verb:
             found = closing.hints
         return found - self.own_words
-
-    def _place_text(self, value: Value, index: int, mention: Mention | None = None) -> None:
-        if mention and mention.field:
-            if self._place_in_field(value, mention):
-                return
-            self.out.shown.append(mention.path)
-            mention = None
-        month = MONTHS.get(value.texts[0].lower())
-        calendar = next(
-            (f for f in self.manager.fields if split_name(f.name)[-1:] == ("month",)), None
-        )
-        if (
-            month
-            and calendar
-            and calendar.type == "integer"
-            and len(value.texts) == 1
-            and not mention
-        ):
-            self.fixed.append(Condition((calendar.name,), "", month, value.texts[0]))
-            return
-        places = self._candidates(value, self._hints(index), mention, self._bond(index))
-        self._offer(value, places)
 
     def _bond(self, index: int) -> Bond:
         """Say how a value is tied to the noun it belongs to."""
         before, after = self._at(index - 1), self._at(index + 1)
         if isinstance(after, Mention) and after.joined and not after.field:
             return "kind"
-        cue = before if isinstance(before, Cue) else after
-        if not isinstance(cue, Cue) or cue.kind in {"with", "named"} or cue.is_verb:
+        if isinstance(after, Cue) and index + 2 == len(self.segments):
+            before = after
+        if not isinstance(before, Cue) or before.kind in {"with", "named"} or before.is_verb:
             return "loose"
-        return "other" if cue.kind in {"of", "made", "use", "by"} else "place"
+        owner = self._at(index - 2)
+        if before.kind == "of" and isinstance(owner, Mention) and owner.field:
+            # "The price of the Bolt" is about the row called so.
+            return "loose"
+        return "other" if before.kind in {"of", "made", "use", "by"} else "place"
 
-    def _place_in_field(self, value: Value, mention: Mention) -> bool:
-        field = mention.field
-        if field is None or field.type not in {"string", "enum", "uuid", ""}:
+    def _place_text(self, value: Value, index: int, mention: Mention | None = None) -> None:
+        if mention and mention.field:
+            if places := self.places.in_field(value.texts, mention):
+                self._offer(value, places)
+                return
+            self.out.shown.append(mention.path)
+        elif mention and not mention.path:
+            self._fail("unrelated", mention.target)
+            return
+        elif mention:
+            bond = self._bond(index)
+            self._offer(
+                value, self.places.beside(value.texts[0], self._hints(index), mention, bond)
+            )
+            return
+        if not self._place_month(value):
+            hints, bond = self._hints(index), self._bond(index)
+            self._offer(value, self.places.anywhere(value.texts[0], hints, bond))
+
+    def _place_month(self, value: Value) -> bool:
+        month = MONTHS.get(value.texts[0].lower())
+        whole = (f.name for f in self.manager.fields if f.type == "integer")
+        calendar = [name for name in whole if split_name(name)[-1:] == ("month",)]
+        if not month or len(value.texts) != 1 or not calendar:
             return False
-        if field.choices and not any(
-            t.lower() in map(str.lower, field.choices) for t in value.texts
-        ):
-            return False
-        self._offer(value, [Candidate(mention.path, field, 9.0, is_sure=True)], optional=False)
+        self.fixed.append(Condition((calendar[0],), "", month, value.texts[0]))
         return True
 
-    def _candidates(
-        self, value: Value, hints: frozenset[str], mention: Mention | None, bond: Bond
-    ) -> list[Candidate]:
-        if mention:
-            scopes = self._mention_scopes(mention, bond)
-        else:
-            own = candidates(value.texts[0], hints, Scope((), self.manager), bond)
-            if any(c.is_sure and c.score >= 4.0 for c in own):
-                return [c for c in own if c.is_sure]
-            scopes = [Scope((), self.manager), *self._near(hints)]
-        found: list[Candidate] = []
-        for scope in scopes:
-            detailed = scope.manager.name in self.facts.detailed
-            scope = replace(scope, detailed=detailed)
-            rated = candidates(value.texts[0], hints, scope, bond)
-            if mention and bond != "kind":
-                # "Supplier X" gives a name or a code, not just any text of a supplier.
-                rated = [c for c in rated if c.is_name or c.is_code or c.is_sure]
-            found += rated
-        sure = [c for c in found if c.is_sure]
-        return sorted(sure or found, key=lambda c: -c.score)
-
-    def _mention_scopes(self, mention: Mention, bond: Bond) -> list[Scope]:
-        if not mention.path:
-            self._fail("unrelated", mention.target)
-            return []
-        target = self._known(mention.target)
-        if target is None:
-            return []
-        first = Scope(mention.path, target, 0)
-        if bond != "kind":
-            return [first, *self._same_target(mention, target)]
-        kinds = [r for r in target.relations if not r.many]
-        return [first, *self._hop(mention.path, kinds, 0)]
-
-    def _same_target(self, mention: Mention, target: Manager) -> list[Scope]:
-        """Return other relations to the same manager: an airport may be an origin or a goal."""
-        if len(mention.path) != 1:
-            return []
-        return [
-            Scope((r.name,), target, 0, r)
-            for r in self.manager.relations
-            if r.target == target.name
-            and r.name != mention.path[0]
-            and mention.path[0] not in mention.target
-        ]
-
-    def _near(self, hints: frozenset[str]) -> list[Scope]:
-        """Return the managers one hop away, or those the hints point to; two hops at depth 2."""
-        pointed = [
-            r for r in self.manager.relations if hint_score(hints, r.name, r.description) >= 3.0
-        ]
-        first = self._hop((), pointed or list(self.manager.relations), 0)
-        if self.depth < 2:
-            return first
-        seen = {self.manager.name} | {r.target for r in self.manager.relations}
-        second = [
-            scope
-            for near in first
-            for scope in self._hop(
-                near.path, [r for r in near.manager.relations if r.target not in seen], near.hops
-            )
-        ]
-        return first + second
-
-    def _hop(self, path: tuple[str, ...], relations: list[Relation], hops: int) -> list[Scope]:
-        found: list[Scope] = []
-        for relation in relations:
-            target = self._known(relation.target)
-            if target is not None and relation.target != self.manager.name:
-                distance = hops + (2 if relation.many else 1)
-                found.append(Scope((*path, relation.name), target, distance, relation))
-        return found
-
-    def _known(self, name: str) -> Manager | None:
-        """Return a manager, or ask for its schema if nothing is known of it."""
-        known = self.facts.managers.get(name)
-        asked = name in self.facts.detailed or name in self.out.schemas
-        if known is None and not asked and len(self.out.schemas) < _MAX_SCHEMAS:
-            self.out.schemas.append(name)
-        return known
-
-    def _offer(self, value: Value, places: list[Candidate], *, optional: bool = True) -> None:
-        """Add the ways to filter by a value, field by field.
-
-        A long value is looked for as a part first, which also finds it as a whole.
-        """
-        ways: list[_Option] = []
-        for place in places:
-            whole, part = equal(place, value.texts), contains(place, value.texts)
-            if part is not None and len(value.texts[0]) >= _TELLING:
-                ways.append(_Option(part, place.score, whole))
-                continue
-            ways.append(_Option(whole, place.score))
-            if part is not None:
-                ways.append(_Option(part, place.score - 3.0))
-        ways = sorted(ways, key=lambda way: -way.score)[:_MAX_READINGS]
-        if not ways and not self.out.needs_more:
+    def _offer(self, value: Value, places: list[Candidate]) -> None:
+        ways = options(value.texts, places)
+        if not ways and not self.places.wanted:
             self._fail("unclear", value.texts[0])
         self.out.is_open = self.out.is_open or not any(c.is_sure for c in places)
-        if optional and value.is_plain:
-            ways.append(_Option(None, _LEFT_OUT))
         self.open.append(ways)
 
     # --- what is left -----------------------------------------------------------------------------
@@ -507,8 +425,17 @@ class _Resolver:
                 self.fixed.append(Condition(mention.path, "", not negated))
             elif self._is_required(mention, before):
                 self._add_gap(mention, is_missing=False)
-            elif not counted or mention.field:
+            elif mention.field:
                 self.out.shown.append(mention.path)
+            elif mention.path and not counted:
+                self._show_name(mention)
+
+    def _show_name(self, mention: Mention) -> None:
+        """Show related rows by their name."""
+        target = self.places.known(mention.target)
+        named = name_field(target) if target else None
+        if named:
+            self.out.shown.append((*mention.path, named.name))
 
     def _is_required(self, mention: Mention, before: Segment | None) -> bool:
         """Tell "parts with a supplier", a condition, from "parts and their supplier", a column."""
@@ -533,26 +460,25 @@ class _Resolver:
 
     def _readings(self) -> Iterator[Reading]:
         ranked = sorted(
-            islice(product(*self.open), 400), key=lambda options: -sum(o.score for o in options)
+            islice(product(*self.open), _MAX_COMBINED), key=lambda ways: -sum(w.score for w in ways)
         )
-        whole = [options for options in ranked if all(o.condition for o in options)]
-        partial = [options for options in ranked if not all(o.condition for o in options)]
-        for options in whole[:_MAX_READINGS] + partial[:1]:
-            conditions = (*self.fixed, *(o.condition for o in options if o.condition))
-            exact = (*self.fixed, *(o.exact or o.condition for o in options if o.condition))
-            if len({c.key for c in conditions}) < len(conditions):
-                continue
-            yield Reading(
-                conditions,
-                sum(o.score for o in options),
-                self._left_out(conditions) if options in partial else (),
-                tuple(c for c in exact if c) if exact != conditions else (),
-            )
+        for ways in ranked[:_MAX_READINGS]:
+            conditions = self._whole(way.condition for way in ways)
+            exact = self._whole(way.exact or way.condition for way in ways)
+            if len({c.key for c in conditions}) == len(conditions):
+                score = sum(way.score for way in ways)
+                yield Reading(conditions, score, exact if exact != conditions else ())
 
-    def _left_out(self, conditions: tuple[Condition, ...]) -> tuple[str, ...]:
-        said = {c.said for c in conditions}
-        words = [s.texts[0] for s in self.segments if isinstance(s, Value) and s.is_plain]
-        return tuple(word for word in words if word not in said)
+    def _whole(self, chosen: Iterable[Condition]) -> tuple[Condition, ...]:
+        """Add what is fixed, save for "has any" of rows that another condition is about anyway."""
+        found = tuple(chosen)
+        paths = [c.path for c in (*self.fixed, *found)]
+        return tuple(
+            c
+            for c in (*self.fixed, *found)
+            if not (c.value is False and c.lookup == "isnull")
+            or not any(len(p) > len(c.path) and p[: len(c.path)] == c.path for p in paths)
+        )
 
 
 def _is_amount(field: Field | None) -> bool:

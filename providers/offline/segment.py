@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from providers.offline.english import CALCULATIONS, FILLER, MEASURES, same, split_name
+from providers.offline.english import CALCULATIONS, FILLER, MEASURES, VERBS, same, split_name
 from providers.offline.facts import Facts, Field, Manager, Relation
 from providers.offline.match import (
     best_field,
@@ -15,9 +15,6 @@ from providers.offline.match import (
 from providers.offline.parse import Compare, Cue, Mark, Number, Piece, Question, Word
 
 _LONGEST_NAME = 4
-_PARTICIPLES = frozenset(
-    "built made sent flown bought sold held kept found given born written grown drawn bound".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +49,6 @@ class Value:
     texts: tuple[str, ...]
     joined: bool = False
     quoted: bool = False
-
-    @property
-    def is_plain(self) -> bool:
-        """True for one ordinary lower-case word, which may as well be a word we don't know."""
-        return (
-            not self.quoted
-            and len(self.texts) == 1
-            and self.texts[0].isalpha()
-            and self.texts[0].islower()
-        )
 
 
 Segment = Mention | Value | Number | Compare | Cue | Mark
@@ -124,7 +111,14 @@ def _plain_words(pieces: Sequence[Piece], position: int, length: int) -> list[st
     return words if len(words) == length and close else []
 
 
-def _is_joined(piece: Piece) -> bool:
+def _is_value(piece: Piece | None) -> bool:
+    """Tell whether a piece looks like a value: a number, or a quoted or capitalised word."""
+    if isinstance(piece, Word):
+        return piece.quoted or not piece.text.islower()
+    return isinstance(piece, Number)
+
+
+def _is_joined(piece: Piece | None) -> bool:
     return isinstance(piece, (Word, Number)) and piece.joined
 
 
@@ -133,6 +127,7 @@ class Segmenter:
 
     def __init__(self, question: Question, subject: Subject, facts: Facts) -> None:
         self.pieces = question.pieces
+        self.asks_do = question.asks_do
         self.subject = subject
         self.facts = facts
         self.found: list[Segment] = []
@@ -186,15 +181,10 @@ class Segmenter:
             return 3
         if length > 1:
             return 1
-        around = (
-            self.pieces[position + 1 : position + 2]
-            if position == 0
-            else [self.pieces[position - 1], *self.pieces[position + 1 : position + 2]]
-        )
-        beside_value = any(
-            isinstance(p, Number) or (isinstance(p, Word) and (p.quoted or not p.text.islower()))
-            for p in around
-        )
+        here = self.pieces[position]
+        before = self.pieces[position - 1] if position and _is_joined(here) else None
+        behind = self.pieces[position + 1] if position + 1 < len(self.pieces) else None
+        beside_value = _is_value(before) or (_is_value(behind) and _is_joined(behind))
         return 1 if beside_value else 2
 
     def _field(self, position: int, words: list[str], least: int) -> Mention | None:
@@ -249,8 +239,22 @@ class Segmenter:
         measured = isinstance(following, (Compare, Number))
         if word.lower in MEASURES and measured:
             return True
-        participle = word.lower.endswith(("ed", "ing")) or word.lower in _PARTICIPLES
-        return participle and (following is None or isinstance(following, (Cue, Compare)))
+        if self._is_choice(word):
+            return False
+        if isinstance(before, Mention) and before.is_subject and word.joined:
+            # "Which suppliers deliver the Heat Sink": the word between noun and name.
+            name = isinstance(following, Word)
+            if name and not (following.joined and following.text.islower()):
+                return True
+        if following is None and self.asks_do and word.joined and isinstance(before, Value):
+            # "Which parts does Acme supply?"
+            return True
+        participle = word.lower.endswith(("ed", "ing")) or word.lower in VERBS
+        return participle and isinstance(following, (Cue, Compare))
+
+    def _is_choice(self, word: Word) -> bool:
+        """Tell whether a word is one of the values of a field of choices."""
+        return any(word.lower == c.lower() for f in self.subject.manager.fields for c in f.choices)
 
     def _value(self, word: Word) -> None:
         before = self.found[-1] if self.found else None

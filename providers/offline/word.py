@@ -54,7 +54,7 @@ def word(outcome: Outcome, facts: Facts) -> str:
 
 def _found(found: Found) -> str:
     resolved, conditions, total = found.resolved, found.reading.conditions, found.page.total_count
-    said = _described(conditions)
+    said = _described(conditions, found.page.data)
     verb = "is" if total == 1 else "are"
     head = f"There {verb} {total:,} {_noun(resolved, total)}{said}"
     if resolved.intent == "exists":
@@ -68,19 +68,11 @@ def _found(found: Found) -> str:
 
 
 def _notes(found: Found) -> str:
-    notes: list[str] = []
-    if found.wider:
-        part = next(
-            c for c in reversed(found.reading.conditions) if c.lookup in {"", "in"} and c.said
-        )
-        label = _label(part.path)
-        notes.append(f'With "{part.said}" anywhere in {label} there are {found.wider:,}.')
-    if found.reading.left_out:
-        words = ", ".join(f'"{w}"' for w in found.reading.left_out)
-        notes.append(f"I left out {words}: I found nothing that it stands for.")
-    if not notes:
+    if not found.wider:
         return ""
-    return ("\n" if found.resolved.intent != "count" else " ") + " ".join(notes)
+    part = next(c for c in reversed(found.reading.conditions) if c.lookup in {"", "in"} and c.said)
+    note = f'With "{part.said}" anywhere in {_label(part.path)} there are {found.wider:,}.'
+    return (" " if found.resolved.intent == "count" else "\n") + note
 
 
 def _lines(
@@ -141,21 +133,21 @@ def _text(value: Json) -> str:
 # --- filters in words ---------------------------------------------------------------------------
 
 
-def _described(conditions: Sequence[Condition]) -> str:
+def _described(conditions: Sequence[Condition], rows: Sequence[JsonObject] = ()) -> str:
     """Say the filters: " with origin JFK and dest LAX and without dep_time"."""
     parts: list[str] = []
     for condition in conditions:
-        part = _phrase(condition)
+        part = _phrase(condition, rows)
         if parts and part.startswith("with ") and parts[-1].startswith(("with ", "and ")):
             part = part.removeprefix("with ")
         parts.append(part if not parts else f"and {part}")
     return "".join(f" {part}" for part in parts)
 
 
-def _phrase(condition: Condition) -> str:
+def _phrase(condition: Condition, rows: Sequence[JsonObject]) -> str:
     hops = _hops(condition.path)
     label = _label(condition.path)
-    said = condition.said or _text(condition.value)
+    said = _spelled(condition, rows)
     if condition.lookup == "isnull":
         return f"without {label}" if condition.value else f"with {label}"
     contains = condition.lookup == "icontains"
@@ -167,6 +159,13 @@ def _phrase(condition: Condition) -> str:
         return f"with {label} {'containing ' if contains else ''}{value}"
     words = _IN_TIME if condition.in_time else _COMPARED
     return f"with {label} {words[condition.lookup]} {said}"
+
+
+def _spelled(condition: Condition, rows: Sequence[JsonObject]) -> str:
+    """Return the value in the data's spelling where the rows show it, else in the user's."""
+    said = condition.said or _text(condition.value)
+    shown = {_text(_value_at(row, condition.path)) for row in rows}
+    return shown.pop() if shown and {s.lower() for s in shown} == {said.lower()} else said
 
 
 def _hops(path: Sequence[str]) -> list[str]:
@@ -182,27 +181,34 @@ def _label(path: Sequence[str]) -> str:
 
 
 def _noun(resolved: Resolved, count: int) -> str:
-    return resolved.noun if count == 1 else plural(resolved.noun)
+    return _counted(resolved.noun, count)
+
+
+def _counted(noun: str, count: int) -> str:
+    """Return a noun for a number of rows; "26,115 weather records"."""
+    many = plural(noun)
+    if many == noun and not noun.endswith("s"):
+        noun, many = f"{noun} record", f"{noun} records"
+    return noun if count == 1 else many
 
 
 # --- no rows ------------------------------------------------------------------------------------
 
 
 def _nothing(nothing: Nothing) -> str:
-    resolved = nothing.resolved
-    best = nothing.readings[0]
-    noun = plural(resolved.noun)
+    resolved, best = nothing.resolved, nothing.readings[0]
+    noun = _noun(resolved, 0)
     opening = "No, there are no" if resolved.intent == "exists" else "There are no"
-    answer = f"{opening} {noun}{_described(best.conditions)}."
-    others = dict.fromkeys(
-        _label(c.path)
-        for reading in nothing.readings[1:]
-        for c in reading.conditions
-        if c not in best.conditions
+    if not resolved.is_open:
+        return f"{opening} {noun}{_described(best.conditions)}."
+    common = [c for c in best.conditions if all(c in r.conditions for r in nothing.readings)]
+    tried = [c for r in nothing.readings for c in r.conditions if c not in common]
+    words = dict.fromkeys(f'"{c.said}"' for c in tried)
+    places = dict.fromkeys(_label(c.path) for c in tried)
+    return (
+        f"I found no {noun}{_described(common)} for {_listed([*words])}. "
+        f"I looked in {_listed([*places])}."
     )
-    first = {_label(c.path) for c in best.conditions}
-    places = [label for label in others if label not in first]
-    return f"{answer} I also looked in {_listed(places)}." if places else answer
 
 
 def _looked_up(found: LookedUp, facts: Facts) -> str:
@@ -218,7 +224,7 @@ def _looked_up(found: LookedUp, facts: Facts) -> str:
         count = rows.total_count
         paths = [path for row in rows.data[:1] for path in _paths(row)]
         lines = _lines(rows, paths, (), manager)
-        blocks.append(f"{count:,} {noun if count == 1 else plural(noun)}:\n{lines}")
+        blocks.append(f"{count:,} {_counted(noun, count)}:\n{lines}")
     return f'This is on record for "{found.text}".\n' + "\n".join(blocks)
 
 

@@ -1,6 +1,6 @@
 """The servers that the benchmark loads: ours with a model that answers at once, and a bare stream.
 
-    python tests/bench/servers.py ours|bare PORT FOLDER
+python tests/bench/servers.py ours|bare PORT FOLDER
 """
 
 import asyncio

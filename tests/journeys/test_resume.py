@@ -2,14 +2,13 @@
 
 import asyncio
 
+import httpx
 import pytest
 from transports import HttpVisitor, events_of, kinds, open_chat
 
 from app.demo.manufacturing import managers
 from providers.scripted import call, say, wait
 from schema.events import EVENTS
-
-LAST_SEQ = 12
 
 
 def _frames(stream: bytes) -> list[bytes]:
@@ -26,7 +25,8 @@ def _id(frame: bytes) -> str:
 async def test_a_stream_cut_at_any_event_is_joined_from_memory_and_from_the_log(
     manufacturing_url: str, *, live: bool
 ) -> None:
-    wholes: dict[str, list[bytes]] = {}
+    whole: list[bytes] = []
+    run_id, cookies = "", httpx.Cookies()
     async with open_chat("sse", managers, manufacturing_url) as chat:
         seen = 0
         is_cut_before_the_end = True
@@ -49,21 +49,20 @@ async def test_a_stream_cut_at_any_event_is_joined_from_memory_and_from_the_log(
                 params={"live": live},
                 headers={"Last-Event-ID": _id(first[-1])},
             )
-            whole = await visitor.client.get(
+            unbroken = await visitor.client.get(
                 f"/chat/runs/{run_id}/events/", params={"live": live, "after": 0}
             )
-            assert b"".join(first) + resumed.content == whole.content
-            wholes[run_id] = _frames(whole.content)
-            is_cut_before_the_end = seen < len(wholes[run_id])
+            assert b"".join(first) + resumed.content == unbroken.content
+            whole = _frames(unbroken.content)
+            is_cut_before_the_end = seen < len(whole)
             cookies = visitor.client.cookies
-    assert kinds(events_of(b"".join(wholes[run_id])))[-1] == "done"
+    assert kinds(events_of(b"".join(whole)))[-1] == "done"
     assert seen > 6
 
     async with open_chat("sse", managers, manufacturing_url) as chat:
         visitor = chat.new_visitor()
         assert isinstance(visitor, HttpVisitor)
         visitor.client.cookies = cookies
-        whole = wholes[run_id]
         for cut in range(len(whole) + 1):
             after = _id(whole[cut - 1]).rpartition(":")[2] if cut else "0"
             resumed = await visitor.client.get(

@@ -156,9 +156,7 @@ class Box(Shop, table=True):
 
     shelf: Shelf | None = Relationship(back_populates="boxes")
 
-    __table_args__ = (
-        sa.ForeignKeyConstraint(["hall", "number"], ["shelf.hall", "shelf.number"]),
-    )
+    __table_args__ = (sa.ForeignKeyConstraint(["hall", "number"], ["shelf.hall", "shelf.number"]),)
 
 
 MATERIALS = [

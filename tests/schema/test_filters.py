@@ -1,0 +1,189 @@
+"""The filter language: lookups, paths, coercion, and words that tell nothing."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from schema import ToolRetry
+from schema.events import Json, JsonObject
+from schema.filters import MAX_CONDITIONS, MAX_LIST
+from tests.schema.shop import BIG, LARGEST
+
+Names = Callable[..., Awaitable[list[Json]]]
+Query = Callable[..., Awaitable[JsonObject]]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, ["Bolt", "Bearing", "Gear", "100%_Nut", "Straße", "Zahn"]),
+        ({"name": "Bolt"}, ["Bolt"]),
+        ({"name__gt": "Gear"}, ["Straße", "Zahn"]),
+        ({"name__icontains": "B"}, ["Bolt", "Bearing"]),
+        ({"name__icontains": "%"}, ["100%_Nut"]),
+        ({"name__icontains": "_"}, ["100%_Nut"]),
+        ({"name__icontains": "\\"}, []),
+        ({"name__icontains": "STRASSE"}, ["Straße"]),
+        ({"name__icontains": ""}, ["Bolt", "Bearing", "Gear", "100%_Nut", "Straße", "Zahn"]),
+        ({"stock__gte": 3, "stock__lt": 7}, ["Bolt", "Zahn"]),
+        ({"stock": "5"}, ["Bolt"]),
+        ({"stock": 5.0}, ["Bolt"]),
+        ({"stock__in": [0, "7"]}, ["Bearing", "Gear"]),
+        ({"price": "12"}, ["Bearing", "Gear"]),
+        ({"price__lte": 1.1}, ["Bolt", "Zahn"]),
+        ({"price__isnull": True}, ["100%_Nut", "Straße"]),
+        ({"price__isnull": False, "stock__gt": 4}, ["Bolt", "Gear"]),
+        ({"ratio__gt": 0.1, "ratio__lt": "1e3"}, ["100%_Nut"]),
+        ({"is_made_here": False}, ["100%_Nut"]),
+        ({"is_made_here": "false"}, ["100%_Nut"]),
+        ({"status": "on hold"}, ["100%_Nut"]),
+        ({"status__in": ["on hold"]}, ["100%_Nut"]),
+        ({"made_on__gte": "2024-05-31"}, ["100%_Nut"]),
+        ({"made_at": "2024-05-31T16:00:00+02:00"}, ["100%_Nut"]),
+        ({"made_at": "2024-05-31 14:00"}, ["100%_Nut"]),
+        ({"booked_at__lt": "2024-06-01T09:30:01Z"}, ["100%_Nut"]),
+        ({"packed_at": "08:30"}, ["100%_Nut"]),
+        ({"serial": "00000000-0000-0000-0000-000000000007"}, ["100%_Nut"]),
+        ({"extra__isnull": False}, ["100%_Nut"]),
+        ({"id": BIG}, ["Straße"]),
+        ({"id": str(LARGEST)}, ["Zahn"]),
+        ({"material__name": "Aluminum"}, ["Bearing", "Straße", "Zahn"]),
+        ({"material__name__icontains": "ALU", "stock": 0}, ["Bearing"]),
+        ({"material__isnull": True}, ["100%_Nut"]),
+        ({"material__name__isnull": True}, ["100%_Nut"]),
+        ({"supplier__isnull": True}, ["Gear", "100%_Nut", "Zahn"]),
+        ({"supplier__isnull": False, "supplier__city": "Köln"}, ["Bolt", "Straße"]),
+        ({"supplier__city__icontains": "århus"}, ["Bearing"]),
+        ({"projects__isnull": True}, ["Straße", "Zahn"]),
+        ({"projects__isnull": False, "stock": 0}, ["Bearing"]),
+        ({"projects__owner": "grace"}, ["Bolt", "Bearing", "100%_Nut"]),
+        ({"projects__parent__name": "Apollo"}, ["Bolt", "Bearing"]),
+        ({"projects__parent__isnull": True}, ["Bolt", "Gear"]),
+        ({"uses__project__children__code": "VEN"}, ["Bolt", "Bearing"]),
+    ],
+)
+async def test_filters_match(names: Names, filters: JsonObject, expected: list[str]) -> None:
+    assert await names("Part", **filters) == expected
+
+
+async def test_conditions_beyond_one_list_hold_for_the_same_row(names: Names) -> None:
+    assert await names("Project", items__part_id=1, items__quantity=9) == ["Mercury"]
+    assert await names("Project", items__part_id=1, items__quantity=1) == []
+    assert await names("Project", parts__name="Bolt", parts__material__name="Steel") == [
+        "Apollo",
+        "Mercury",
+    ]
+    assert await names("Project", parts__name="Bolt", parts__material__name="Cobalt") == []
+
+
+@pytest.mark.covers("H44")
+async def test_an_empty_list_matches_nothing(names: Names) -> None:
+    assert await names("Part", id__in=[]) == []
+    assert await names("Part", supplier__name__in=[]) == []
+    assert await names("Project", parts__id__in=[], name="Apollo") == []
+
+
+async def test_lists_of_any_length_match_what_they_hold(names: Names) -> None:
+    for length in (1, 2, 3, 5, 8, 9, 100, MAX_LIST):
+        assert await names("Part", id__in=[3, *range(100, 99 + length)]) == ["Gear"]
+    with pytest.raises(ToolRetry, match="at most 1024 values"):
+        await names("Part", id__in=list(range(MAX_LIST + 1)))
+
+
+@pytest.mark.covers("C7-10")
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"colour": 1}, "^Unknown filter 'colour': Part has no 'colour'.* Fields: id, name"),
+        ({"cost": 1}, "^Unknown filter 'cost': Part has no 'cost'"),
+        ({"cost__gt": 1}, "^Unknown filter 'cost__gt': Part has no 'cost'"),
+        ({"supplier__bank_account": "x"}, "Supplier has no 'bank_account'"),
+        ({"supplier__payroll__salary__gt": 1}, "Supplier has no 'payroll'"),
+        ({"1=1; DROP TABLE part": 1}, "Part has no '1=1; DROP TABLE part'"),
+        (
+            {"name__regex": "x"},
+            "the string field name has no lookup 'regex'. Its lookups: name__in",
+        ),
+        ({"name__exact__in": "x"}, "has no lookup 'exact__in'"),
+        ({"stock__icontains": "5"}, "the integer field stock has no lookup 'icontains'"),
+        ({"status__gt": "active"}, "the enum field status has no lookup 'gt'"),
+        ({"extra": {"a": 1}}, "the json field extra can't be compared. Its lookups: extra__isnull"),
+        ({"photo": "x"}, "Part has no 'photo'"),
+        ({"material": 1}, "^Filter material: a relation is compared by its fields.* material__id"),
+        ({"material": None}, "^Filter material: a relation is compared by its fields"),
+        ({"isnull": True}, "Part has no 'isnull'"),
+        ({"": 1}, "Part has no ''"),
+        ({"parent__children": 1}, "Part has no 'parent'"),
+    ],
+)
+async def test_unknown_and_hidden_names_are_refused_alike(
+    names: Names, filters: JsonObject, message: str
+) -> None:
+    with pytest.raises(ToolRetry, match=message):
+        await names("Part", **filters)
+
+
+@pytest.mark.covers("C7-11", "H40", "H41")
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"name": None}, "^Filter name: null is asked for with name__isnull: true"),
+        ({"name__in": None}, "^Filter name__in: the value must be a list"),
+        ({"id__in": [1, None]}, "must be an integer"),
+        ({"name": ["a"]}, "must be a text. For one of several values use __in"),
+        ({"name": {"eq": "a"}}, "^Filter name: the value must be a text"),
+        ({"name__in": [{"eq": "a"}]}, "must be a text"),
+        ({"name": 5}, "must be a text"),
+        ({"name": "a\0"}, "must not hold NUL"),
+        ({"name__icontains": "a\0"}, "must not hold NUL"),
+        ({"name": "\ud800"}, "must be valid Unicode"),
+        ({"name": "x" * 10_001}, "at most 10000 characters"),
+        ({"stock": True}, "must be an integer"),
+        ({"stock": 1.5}, "must be an integer"),
+        ({"stock": "5x"}, "must be an integer"),
+        ({"stock": [1]}, "must be an integer"),
+        ({"id": 2**63}, "fits in 64 bits"),
+        ({"id": str(-(2**63) - 1)}, "fits in 64 bits"),
+        ({"id": "9" * 5000}, "fits in 64 bits"),
+        ({"price": True}, "must be a number"),
+        ({"price": "abc"}, "must be a number"),
+        ({"price": "NaN"}, "must be a finite number"),
+        ({"price": "1e999"}, "must be a number of sensible size"),
+        ({"ratio": float("inf")}, "must be a finite number"),
+        ({"is_made_here": 1}, "must be true or false"),
+        ({"status": "gone"}, "must be one of active, on hold"),
+        ({"made_on": "31.5.2024"}, "must be a date such as"),
+        ({"made_on": 20240531}, "must be a date such as"),
+        ({"made_at": "yesterday"}, "must be a date and time"),
+        ({"made_at": "0001-01-01T00:00:00+10:00"}, "between the years"),
+        ({"packed_at": "8:30:00Z"}, "must be a time"),
+        ({"packed_at": "08:30:00Z"}, "must be a time without zone"),
+        ({"serial": "7"}, "must be a UUID"),
+        ({"price__isnull": "yes"}, "must be true or false"),
+        ({"price__isnull": None}, "must be true or false"),
+        ({"material__isnull": 1}, "must be true or false"),
+    ],
+)
+async def test_values_that_do_not_fit_are_refused_naming_the_filter(
+    names: Names, filters: JsonObject, message: str
+) -> None:
+    [key] = filters
+    with pytest.raises(ToolRetry, match=message) as refused:
+        await names("Part", **filters)
+    assert key in str(refused.value)
+
+
+async def test_the_number_of_hops_and_conditions_is_bounded(query: Query) -> None:
+    with pytest.raises(ToolRetry, match="at most 5 relations"):
+        await query("Project", filters={"parent__" * 6 + "code": "APO"})
+    many: JsonObject = {f"name__{n}": "x" for n in range(MAX_CONDITIONS + 1)}
+    with pytest.raises(ToolRetry, match="at most 50 conditions"):
+        await query("Project", filters=many)
+    assert (await query("Project", filters={"parent__" * 5 + "code": "APO"}))["data"] == []
+
+
+async def test_a_value_of_another_shape_is_checked_again(names: Names) -> None:
+    assert await names("Part", stock=5) == ["Bolt"]
+    with pytest.raises(ToolRetry, match="must be an integer"):
+        await names("Part", stock="many")
+    assert await names("Part", stock=7) == ["Gear"]
