@@ -177,7 +177,6 @@ _LATEST_CONVERSATION = sql(
     .limit(_one)
     .offset(NO_OFFSET)
 )
-_ORIGIN_CONVERSATION = sql(sa.select(*LEASE).where(conversations.c.origin_key == param("origin")))
 _LEASED_CONVERSATIONS = sql(sa.select(*LEASE).where(conversations.c.lease_run_id.is_not(None)))
 _REQUESTED_RUN = sql(
     sa.select(runs.c.request_sha256, *RUN).where(
@@ -256,10 +255,8 @@ def _choose(connection: sqlite3.Connection, owner: str, request: Admission) -> L
         return _new_conversation(connection, owner, request, origin=None)
     latest = connection.execute(_LATEST_CONVERSATION, {"owner": owner}).fetchone()
     if latest is None:
-        origin = fit(f"first:{owner}")
-        latest = connection.execute(_ORIGIN_CONVERSATION, {"origin": origin}).fetchone()
-        if latest is None:
-            return _new_conversation(connection, owner, request, origin)
+        # The unique key keeps two first messages from making two conversations.
+        return _new_conversation(connection, owner, request, origin=fit(f"first:{owner}"))
     return Lease(*latest)
 
 

@@ -4,7 +4,7 @@ A door reads the body, finds the actor, starts or finds a run, and tails it; it 
 an answer comes about. What can be refused is refused before headers go out. Source: design.md 4.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -60,7 +60,7 @@ class _Refused(Exception):
 class _ChatRoute(APIRoute):
     """Answers every refusal with our own body, so that no framework default reaches a client."""
 
-    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:
+    def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:

@@ -47,9 +47,8 @@ class ScriptEnded(LookupError):
     """More completions were asked for than the script has."""
 
     def __init__(self, length: int, asked: int) -> None:
-        super().__init__(
-            f"The script has {length} completions, but completion {asked} was asked for."
-        )
+        completions = "1 completion" if length == 1 else f"{length} completions"
+        super().__init__(f"The script has {completions}, but completion {asked} was asked for.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ class Reader:
             found = await guarded(f"visible of {manager.name}", ask)
             if not is_object(found):
                 raise ToolFailed(f"it gave a {type(found).__name__}, not a filter")
-            asked = {key: _listed(value) for key, value in found.items()}
+            asked = {str(key): _listed(value) for key, value in found.items()}
             filters = parse(asked, manager.model.model, self._models.names, self._dialect, prefix)
             return filters.conditions, filters.values(asked), shape(asked)
         except ToolError as error:

@@ -169,6 +169,8 @@ async def _stop(work: asyncio.Future[_T], job: _Job) -> None:
         except asyncio.CancelledError as error:
             # The thread must end first: the caller may not go on while a statement runs.
             cancelled = error
+    if not work.cancelled():
+        work.exception()  # It says that the statement was interrupted, which is no news.
     if cancelled is not None:
         raise cancelled
 

@@ -1,4 +1,4 @@
-"""The databases of the demos: each is filled once per session."""
+"""The databases of the demos, with the chat tables in them: each is filled once per session."""
 
 import shutil
 from pathlib import Path
@@ -7,13 +7,16 @@ import pytest
 import pytest_asyncio
 
 from app.demo import flights, manufacturing, toy
+from app.store import migrate
 from schema import Managers
 from schema.reads import prepare_database
 
 
 async def _prepared(managers: Managers, folder: Path) -> Path:
     path = folder / "demo.db"
-    assert await prepare_database(managers, f"sqlite+aiosqlite:///{path}")
+    url = f"sqlite+aiosqlite:///{path}"
+    await migrate(url)
+    assert await prepare_database(managers, url)
     return path
 
 

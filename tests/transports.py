@@ -16,7 +16,6 @@ from app.identity import CSRF_COOKIE, CSRF_HEADER
 from app.main import create_app, open_desk
 from app.routes import Desk
 from app.settings import Settings
-from app.store import migrate
 from providers import Script
 from schema import Managers
 from schema.errors import ChatError
@@ -55,7 +54,6 @@ async def open_chat(
     transport: Transport, managers: Managers, url: str, **settings: object
 ) -> AsyncGenerator[Chat]:
     """Run the application behind one transport; its provider is the chat's script."""
-    await migrate(url)
     script = Script()
     configured = Settings.model_validate(
         {"provider": script, "database_url": url, "session_secret": "s" * 32, **settings}

@@ -58,10 +58,10 @@ EXCLUSIONS = _phrases(
 )
 
 MISSING = _phrases(
-    "do not have|does not have|don't have|doesn't have|not having|have no|has no|having no|with no|"
-    "with missing|with a missing|with empty|with an empty|with unknown|with an unknown|is not set|"
-    "is not known|not set|not known|without any|without|missing|lacking|lacks|lack|no|empty|null|"
-    "unset|blank|unknown"
+    "do not have|does not have|not have|don't have|doesn't have|not having|have no|has no|"
+    "having no|with no|with missing|with a missing|with empty|with an empty|with unknown|"
+    "with an unknown|is not set|is not known|not set|not known|without any|without|missing|"
+    "lacking|lacks|lack|no|empty|null|unset|blank|unknown"
 )
 
 _COMPARISONS: tuple[tuple[Op, str], ...] = (
@@ -247,7 +247,7 @@ def related(left: str, right: str) -> bool:
     if same(left, right):
         return True
     shorter = min(len(left), len(right))
-    need = max(5, (shorter * 7 + 9) // 10)
+    need = max(5, (shorter * 6 + 9) // 10)
     return shorter >= need and left[:need] == right[:need]
 
 

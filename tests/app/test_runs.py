@@ -14,6 +14,7 @@ from turns import (
     CALL,
     DONE,
     RESULT,
+    Clock,
     Gate,
     events,
     hosting,
@@ -237,6 +238,21 @@ async def test_an_end_that_cannot_be_stored_is_an_error_and_is_not_lost(
         assert shown[-1].error_id is not None
         assert shown[-1].error_id in caplog.text
     assert rows(database, "SELECT status FROM chat_runs") == [("running",)]
+
+
+async def test_an_entry_that_cannot_be_stored_is_an_error_of_ours(
+    url: str, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    async with hosting(url, now=clock) as host:
+        run = await play(host, NewEntry("assistant", "Well", round=2**70))
+        last = events(await read(host, run))[-1]
+        assert isinstance(last, Failed)
+        assert last.code == "chat_error"
+        assert "OverflowError" in caplog.text
+        clock.move(31)
+        await play(host)
+    assert rows(database, "SELECT status FROM chat_runs") == [("interrupted",), ("done",)]
 
 
 async def test_a_busy_database_refuses_a_request_with_try_again(url: str, database: Path) -> None:

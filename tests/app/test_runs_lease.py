@@ -4,8 +4,11 @@ import asyncio
 import os
 import signal
 import socket
+import sqlite3
 import sys
+import threading
 from collections.abc import AsyncGenerator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -160,8 +163,9 @@ async def test_whoever_tails_a_run_without_holder_sees_it_interrupted(url: str) 
         assert last.code == "interrupted"
 
 
-async def test_a_run_that_lost_its_lease_is_stopped(url: str) -> None:
-    """Its own host notices with the next heartbeat, even if the run says nothing."""
+@pytest.mark.parametrize("has_more_to_store", [True, False])
+async def test_a_run_that_lost_its_lease_is_stopped(url: str, has_more_to_store: bool) -> None:
+    """Its own host notices with the next write, or the next heartbeat."""
     clock, stopped = Clock(), asyncio.Event()
 
     async def turn(run: Run) -> AsyncGenerator[Event | NewEntry]:
@@ -171,12 +175,37 @@ async def test_a_run_that_lost_its_lease_is_stopped(url: str) -> None:
         finally:
             stopped.set()
 
-    async with hosting(url, now=clock, run_stale_s=0.3) as one, asyncio.timeout(10):
+    async with (
+        asyncio.timeout(10),
+        Store.open(url) as store,
+        RunHost(store, now=clock, run_stale_s=0.3) as one,
+    ):
         await one.start(Ask(text="Hi"), ANN, turn)
+        if not has_more_to_store:
+            await store.writer.submit(lambda _: None)
         later = Clock()
         later.move(31)
         async with hosting(url, now=later):
             await stopped.wait()
+
+
+async def test_a_heartbeat_that_fails_is_tried_again(
+    url: str, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate()
+    async with (
+        asyncio.timeout(10),
+        Store.open(url, busy_limit_s=0.05) as store,
+        RunHost(store, run_stale_s=0.15) as host,
+    ):
+        run = await host.start(Ask(text="Hi"), ANN, gate.turn)
+        await store.writer.submit(lambda _: None)
+        with closing(sqlite3.connect(database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            while "could not be renewed" not in caplog.text:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        gate.may_end.set()
+        assert events(await read(host, run))[-1] == DONE
 
 
 async def test_a_heartbeat_keeps_a_quiet_run_alive(url: str, database: Path) -> None:
@@ -325,6 +354,31 @@ async def test_closing_interrupts_what_does_not_end(url: str, database: Path) ->
     async with hosting(url) as host:
         assert await read(host, run) == seen
         assert await read(host, run, after=numbers(seen)[-1]) == b""
+
+
+async def test_closing_while_an_end_is_being_stored_changes_nothing(
+    url: str, database: Path
+) -> None:
+    entered, may_go = threading.Event(), threading.Event()
+
+    def hold(_: sqlite3.Connection) -> None:
+        entered.set()
+        assert may_go.wait(5)
+
+    async def turn(run: Run) -> AsyncGenerator[Event | NewEntry]:
+        held.append(store.writer.submit(hold))
+        yield DONE
+
+    held: list[asyncio.Future[None]] = []
+    async with Store.open(url) as store, RunHost(store, grace_s=0) as host, asyncio.timeout(5):
+        run = await host.start(Ask(text="Hi"), ANN, turn)
+        assert await asyncio.to_thread(entered.wait, 5)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(host.close())
+            await asyncio.sleep(0.05)
+            may_go.set()
+        assert events(await read(host, run)) == [DONE]
+    assert rows(database, "SELECT status FROM chat_runs") == [("done",)]
 
 
 async def test_closing_waits_for_a_request_that_is_being_admitted(url: str, database: Path) -> None:

@@ -183,6 +183,31 @@ async def test_a_full_disk_fails_the_commit_and_not_the_writer(store: Store) -> 
     assert await store.read(notes) == ["room again"]
 
 
+async def test_if_sqlite_itself_rolls_back_all_jobs_of_the_commit_are_told(store: Store) -> None:
+    def break_down(connection: sqlite3.Connection) -> None:
+        connection.execute("ROLLBACK")
+        raise sqlite3.OperationalError("disk I/O error")
+
+    jobs = [note("a"), break_down, note("b")]
+    results = await asyncio.gather(
+        *(store.writer.submit(job) for job in jobs), return_exceptions=True
+    )
+    assert [str(result) for result in results] == ["disk I/O error"] * 3
+    await store.writer.submit(note("after"))
+    assert await store.read(notes) == ["after"]
+
+
+async def test_a_commit_that_fails_is_undone(store: Store) -> None:
+    def leave_a_dangling_key(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA defer_foreign_keys = ON")
+        connection.execute("INSERT INTO chat_run_events VALUES ('no run', 1, 1, '')")
+
+    with pytest.raises(sqlite3.IntegrityError):
+        await store.writer.submit(leave_a_dangling_key)
+    await store.writer.submit(note("after"))
+    assert await store.read(notes) == ["after"]
+
+
 async def test_a_reader_never_writes(store: Store) -> None:
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         await store.read(note("no"))

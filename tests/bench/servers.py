@@ -9,6 +9,15 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import uvicorn
+from sqlalchemy import MetaData, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.orm import registry
+from sqlmodel import Field, Relationship, SQLModel
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
 from app.main import create_app
 from app.settings import Settings
 from app.store import migrate
@@ -22,14 +31,6 @@ from providers.base import (
     ToolDefinition,
 )
 from schema import Managers
-from sqlalchemy import MetaData, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.orm import registry
-from sqlmodel import Field, Relationship, SQLModel
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import StreamingResponse
-from starlette.routing import Route
 
 CHUNKS = 20
 ROWS = 20

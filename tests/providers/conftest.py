@@ -1,118 +1,26 @@
-"""A desk for the offline provider: the real tools over a real database, and the loop of a turn."""
+"""Desks over the demos' databases."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator
 
-import orjson
 import pytest_asyncio
+from desk import Desk, open_desk
 
 from app.demo import flights, manufacturing, toy
-from providers.offline import OfflineProvider
-from schema import Managers, ToolContext
-from schema.errors import ToolError
-from schema.events import (
-    Actor,
-    ChatEvent,
-    DoneEvent,
-    Json,
-    JsonObject,
-    Message,
-    TextChunkEvent,
-    ToolCallEvent,
-    ToolDefinition,
-)
-from schema.query import Reader
-from schema.tools import ToolRegistry, data_tools
-
-VISITOR = Actor("session", "visitor")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One answered question: the text, its chunks, and the calls of each completion."""
-
-    answer: str
-    chunks: list[str]
-    rounds: list[list[ToolCallEvent]]
-    messages: list[Message]
-
-    @property
-    def calls(self) -> list[ToolCallEvent]:
-        return [call for calls in self.rounds for call in calls]
-
-    @property
-    def queries(self) -> list[JsonObject]:
-        return [call.args for call in self.calls if call.name == "query"]
-
-    @property
-    def headline(self) -> str:
-        return self.answer.splitlines()[0]
-
-    @property
-    def rows(self) -> list[str]:
-        """What the listed rows are known by."""
-        lines = self.answer.splitlines()
-        return [line[2:].split(": ")[0] for line in lines if line.startswith("- ")]
-
-
-@dataclass(slots=True)
-class Desk:
-    """Answers questions as a turn does: completions and tool calls until there is a text.
-
-    ``reads`` is how many calls may be made before no tools are offered.
-    """
-
-    context: ToolContext
-    registry: ToolRegistry = field(default_factory=lambda: ToolRegistry(data_tools()))
-
-    async def ask(self, question: str, *, reads: int = 8, without: str = "") -> Asked:
-        messages = [Message("system", "Answer from the data."), Message("user", question)]
-        rounds: list[list[ToolCallEvent]] = []
-        for _ in range(10):
-            offered = [d for d in self.registry.definitions if d.name != without]
-            events = await collect(messages, offered if sum(map(len, rounds)) < reads else [])
-            calls = [event for event in events if isinstance(event, ToolCallEvent)]
-            chunks = [event.content for event in events if isinstance(event, TextChunkEvent)]
-            assert events[-1] == DoneEvent()
-            assert bool(calls) != bool(chunks)
-            if chunks:
-                return Asked("".join(chunks), chunks, rounds, messages)
-            rounds.append(calls)
-            messages.append(Message("assistant", "", tuple(calls)))
-            for call in calls:
-                result = orjson.dumps(await self.run(call)).decode()
-                messages.append(Message("tool", result, (), call.id, call.name))
-        raise AssertionError(f"no answer to {question!r} after {rounds}")
-
-    async def run(self, call: ToolCallEvent) -> Json:
-        try:
-            return await self.registry.call(call.name, call.args, self.context)
-        except ToolError as error:
-            return {"status": "error", "code": error.code, "message": str(error)}
-
-
-async def collect(messages: list[Message], tools: list[ToolDefinition]) -> list[ChatEvent]:
-    return [event async for event in OfflineProvider().complete(messages, tools)]
-
-
-async def _desk(managers: Managers, url: str) -> AsyncIterator[Desk]:
-    async with Reader(managers, database_url=url) as reader:
-        yield Desk(ToolContext(VISITOR, await reader.view(VISITOR), reader))
 
 
 @pytest_asyncio.fixture
-async def toys(toy_url: str) -> AsyncIterator[Desk]:
-    async for desk in _desk(toy.managers, toy_url):
+async def toys(toy_url: str) -> AsyncGenerator[Desk]:
+    async with open_desk(toy.managers, toy_url) as desk:
         yield desk
 
 
 @pytest_asyncio.fixture
-async def factory(manufacturing_url: str) -> AsyncIterator[Desk]:
-    async for desk in _desk(manufacturing.managers, manufacturing_url):
+async def factory(manufacturing_url: str) -> AsyncGenerator[Desk]:
+    async with open_desk(manufacturing.managers, manufacturing_url) as desk:
         yield desk
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def tower(flights_url: str) -> AsyncIterator[Desk]:
-    async for desk in _desk(flights.managers, flights_url):
+async def tower(flights_url: str) -> AsyncGenerator[Desk]:
+    async with open_desk(flights.managers, flights_url) as desk:
         yield desk

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
-from sqlalchemy.orm import registry
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, registry
 from sqlmodel import Field, Relationship, SQLModel
 
 from schema import Managers, ToolContext
@@ -94,18 +95,6 @@ async def test_relations_to_models_that_are_not_exposed_vanish(shop_url: str) ->
     assert "Material" not in reader.graphql.as_str()
 
 
-def test_a_subclass_of_an_exposed_model_is_no_manager() -> None:
-    class Special(Part):
-        pass
-
-    managers = Managers()
-    managers.expose(Part)
-    assert [manager.name for manager in managers.build()] == ["Part"]
-    managers.expose(Special)
-    with pytest.raises(ConfigurationError, match="Special"):
-        managers.build()
-
-
 class Own(SQLModel, registry=registry(metadata=sa.MetaData())):
     pass
 
@@ -149,6 +138,35 @@ class Filtered(Own, table=True):
             "viewonly": True,
         }
     )
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Animal(Base):
+    __tablename__ = "animal"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    __mapper_args__: ClassVar[dict[str, str]] = {
+        "polymorphic_on": "kind",
+        "polymorphic_identity": "animal",
+    }
+
+
+class Dog(Animal):
+    __mapper_args__: ClassVar[dict[str, str]] = {"polymorphic_identity": "dog"}
+
+
+@pytest.mark.covers("H38")
+def test_a_subclass_of_an_exposed_model_is_no_manager() -> None:
+    managers = Managers()
+    managers.expose(Animal)
+    assert [manager.name for manager in managers.build()] == ["Animal"]
+    managers.expose(Dog)
+    with pytest.raises(ConfigurationError, match="Dog inherits another table's model"):
+        managers.build()
 
 
 def _expose(*models: type, **options: object) -> Callable[[Managers], None]:

@@ -159,14 +159,14 @@ async def test_the_limit_is_capped(shop_url: str) -> None:
 @pytest.mark.covers("C7-12")
 @pytest.mark.parametrize("limit", [True, "5", 0, -1, 2.5, 2**63])
 async def test_a_limit_of_the_wrong_kind_is_refused(query: Query, limit: Json) -> None:
-    with pytest.raises(ToolRetry, match="^limit: must be an integer"):
+    with pytest.raises(ToolRetry, match=r"^limit: must be an integer"):
         await query("Part", limit=limit)
 
 
 @pytest.mark.covers("C7-12")
 @pytest.mark.parametrize("offset", [False, "0", -1, 2**63])
 async def test_an_offset_of_the_wrong_kind_is_refused(query: Query, offset: Json) -> None:
-    with pytest.raises(ToolRetry, match="^offset: must be an integer"):
+    with pytest.raises(ToolRetry, match=r"^offset: must be an integer"):
         await query("Part", offset=offset)
 
 
@@ -239,7 +239,8 @@ async def test_lists_of_too_many_rows_in_all_are_refused(shop_file: Path, query:
     parts, codes = range(1_000, 1_200), [f"P{n}" for n in range(60)]
     with sqlite3.connect(shop_file) as writer:
         writer.executemany(
-            "INSERT INTO part (id, name, stock, is_made_here, status) VALUES (?, '', 0, 1, 'ACTIVE')",
+            "INSERT INTO part (id, name, stock, is_made_here, status)"
+            " VALUES (?, '', 0, 1, 'ACTIVE')",
             [(part,) for part in parts],
         )
         writer.executemany(

@@ -1,0 +1,253 @@
+"""Filters, orders and pages agree with plain Python over the same rows."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy.orm import registry
+from sqlmodel import Field, Relationship, SQLModel
+
+from schema import Managers
+from schema.events import Json, JsonObject
+from schema.query import QueryRequest, Reader
+from tests.schema.conftest import ADA
+
+
+class Zoo(SQLModel, registry=registry(metadata=sa.MetaData())):
+    pass
+
+
+class Cage(Zoo, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    label: str | None = None
+    size: int = 0
+
+    beasts: list["Beast"] = Relationship(back_populates="cage")
+
+
+class Beast(Zoo, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    name: str | None = None
+    legs: int | None = None
+    cage_id: int | None = Field(default=None, foreign_key="cage.id")
+
+    cage: Cage | None = Relationship(back_populates="beasts")
+
+
+Row = dict[str, Json]
+
+texts = st.none() | st.text("aBß%_\\é", max_size=3)
+numbers = st.none() | st.integers(-2, 2)
+cages = st.lists(st.tuples(texts, st.integers(-2, 2)), max_size=4)
+beasts = st.lists(st.tuples(texts, numbers, st.none() | st.integers(1, 6)), max_size=8)
+
+text_conditions = st.one_of(
+    st.tuples(st.sampled_from(["", "gt", "gte", "lt", "lte", "icontains"]), st.text("aBß%_\\é")),
+    st.tuples(st.just("in"), st.lists(st.text("aB", max_size=1), max_size=3)),
+    st.tuples(st.just("isnull"), st.booleans()),
+)
+number_conditions = st.one_of(
+    st.tuples(st.sampled_from(["", "gt", "gte", "lt", "lte"]), st.integers(-2, 2)),
+    st.tuples(st.just("in"), st.lists(st.integers(-2, 2), max_size=3)),
+    st.tuples(st.just("isnull"), st.booleans()),
+)
+presence = st.tuples(st.just("isnull"), st.booleans())
+
+
+def conditions(*kinds: tuple[str, st.SearchStrategy[tuple[str, object]]]) -> object:
+    pairs = [st.tuples(st.just(path), condition) for path, condition in kinds]
+    return st.lists(st.one_of(pairs), max_size=4)
+
+
+beast_filters = st.lists(
+    st.one_of(
+        st.tuples(st.just("name"), text_conditions),
+        st.tuples(st.just("legs"), number_conditions),
+        st.tuples(st.just("cage"), presence),
+        st.tuples(st.just("cage__label"), text_conditions),
+        st.tuples(st.just("cage__size"), number_conditions),
+        st.tuples(st.just("cage__beasts__name"), text_conditions),
+        st.tuples(st.just("cage__beasts__legs"), number_conditions),
+        st.tuples(st.just("cage__beasts"), presence),
+    ),
+    max_size=4,
+)
+orders = st.lists(
+    st.sampled_from(["name", "-name", "legs", "-legs", "-id"]),
+    max_size=2,
+    unique_by=lambda order: order.strip("-"),
+)
+
+
+@pytest.fixture
+async def zoo(tmp_path: Path) -> AsyncIterator[tuple[Reader, Path]]:
+    path = tmp_path / "zoo.db"
+    engine = sa.create_engine(f"sqlite:///{path}")
+    Zoo.metadata.create_all(engine)
+    engine.dispose()
+    managers = Managers()
+    managers.expose(Cage)
+    managers.expose(Beast)
+    async with Reader(managers, database_url=f"sqlite+aiosqlite:///{path}") as reader:
+        yield reader, path
+
+
+def compare(value: Json, lookup: str, wanted: object) -> bool:
+    """One comparison as SQL has it: nothing but ``isnull`` is true of a missing value."""
+    if lookup == "isnull":
+        return (value is None) is wanted
+    if value is None:
+        return False
+    if lookup == "in":
+        return isinstance(wanted, list) and value in wanted
+    if isinstance(value, str) and isinstance(wanted, str):
+        return {
+            "": value == wanted,
+            "gt": value > wanted,
+            "gte": value >= wanted,
+            "lt": value < wanted,
+            "lte": value <= wanted,
+            "icontains": wanted.casefold() in value.casefold(),
+        }[lookup]
+    assert isinstance(value, int)
+    assert isinstance(wanted, int)
+    return {
+        "": value == wanted,
+        "gt": value > wanted,
+        "gte": value >= wanted,
+        "lt": value < wanted,
+        "lte": value <= wanted,
+    }[lookup]
+
+
+def matches(row: Row, asked: list[tuple[str, tuple[str, object]]], tables: "Tables") -> bool:
+    """Whether a beast matches; what is asked of its neighbours must hold for one of them."""
+    cage = tables.cage_of(row)
+    neighbours = tables.beasts_in(cage)
+    shared: list[tuple[str, str, object]] = []
+    for path, (lookup, wanted) in asked:
+        *hops, last = path.split("__")
+        if path == "cage":
+            holds = (cage is None) is wanted
+        elif path == "cage__beasts":
+            holds = (not neighbours) is wanted
+        elif hops == ["cage", "beasts"]:
+            shared.append((last, lookup, wanted))
+            continue
+        else:
+            found = (cage or {}) if hops else row
+            holds = compare(found.get(last), lookup, wanted)
+        if not holds:
+            return False
+    return not shared or any(
+        all(compare(one[last], lookup, wanted) for last, lookup, wanted in shared)
+        for one in neighbours
+    )
+
+
+class Tables:
+    def __init__(
+        self,
+        cages: list[tuple[str | None, int]],
+        beasts: list[tuple[str | None, int | None, int | None]],
+    ) -> None:
+        self.cages: list[Row] = [
+            {"id": n, "label": label, "size": size} for n, (label, size) in enumerate(cages, 1)
+        ]
+        self.beasts: list[Row] = [
+            {"id": n, "name": name, "legs": legs, "cage_id": cage}
+            for n, (name, legs, cage) in enumerate(beasts, 1)
+        ]
+
+    def cage_of(self, beast: Row) -> Row | None:
+        return next((cage for cage in self.cages if cage["id"] == beast["cage_id"]), None)
+
+    def beasts_in(self, cage: Row | None) -> list[Row]:
+        return [b for b in self.beasts if cage is not None and b["cage_id"] == cage["id"]]
+
+    def store(self, path: Path) -> None:
+        with sqlite3.connect(path) as writer:
+            writer.execute("DELETE FROM beast")
+            writer.execute("DELETE FROM cage")
+            writer.executemany("INSERT INTO cage VALUES (:id, :label, :size)", self.cages)
+            writer.executemany(
+                "INSERT INTO beast VALUES (:id, :name, :legs, :cage_id)", self.beasts
+            )
+        writer.close()
+
+
+def in_order(rows: list[Row], orders: list[str]) -> list[Row]:
+    """Sort by each key, the last one first; missing values come last in both directions."""
+    found = sorted(rows, key=lambda row: str(row["id"]).zfill(3))
+    for order in reversed(orders):
+        name, down = order.removeprefix("-"), order.startswith("-")
+        there = [row for row in found if row[name] is not None]
+        there.sort(key=lambda row: (str(row[name]) if name == "name" else "", _number(row[name])))
+        if down:
+            groups: dict[object, list[Row]] = {}
+            for row in there:
+                groups.setdefault(row[name], []).append(row)
+            there = [row for key in reversed(groups) for row in groups[key]]
+        found = there + [row for row in found if row[name] is None]
+    return found
+
+
+def _number(value: Json) -> int:
+    return value if isinstance(value, int) else 0
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    cages=cages,
+    beasts=beasts,
+    asked=beast_filters,
+    order=orders,
+    limit=st.integers(1, 4),
+    offset=st.integers(0, 5),
+)
+async def test_pages_agree_with_plain_python(
+    zoo: tuple[Reader, Path],
+    cages: list[tuple[str | None, int]],
+    beasts: list[tuple[str | None, int | None, int | None]],
+    asked: list[tuple[str, tuple[str, object]]],
+    order: list[str],
+    limit: int,
+    offset: int,
+) -> None:
+    reader, path = zoo
+    tables = Tables(cages, beasts)
+    tables.store(path)
+    unique = {
+        f"{name}__{lookup}".removesuffix("__"): (name, (lookup, value))
+        for name, (lookup, value) in asked
+    }
+    filters: JsonObject = {}
+    for key, (_, (_, value)) in unique.items():
+        # The strategies make nothing but JSON.
+        filters[key] = value  # pyright: ignore[reportArgumentType]
+    expected = in_order(
+        [row for row in tables.beasts if matches(row, list(unique.values()), tables)], order
+    )
+    page = expected[offset : offset + limit]
+    fields: list[Json] = ["id", {"cage": ["id", {"beasts": ["id"]}]}]
+    request = QueryRequest("Beast", fields, filters, [*order], limit, offset)
+    found = await reader.query(request, await reader.view(ADA))
+    found.pop("result_id")
+    assert found == {
+        "data": [
+            {
+                "id": row["id"],
+                "cage": (cage := tables.cage_of(row))
+                and {"id": cage["id"], "beasts": [{"id": b["id"]} for b in tables.beasts_in(cage)]},
+            }
+            for row in page
+        ],
+        "total_count": len(expected),
+        "has_more": len(expected) > offset + len(page),
+    }
