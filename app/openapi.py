@@ -4,6 +4,8 @@ FastAPI can't describe a stream whose frames carry ids, and client generators re
 the standard says ``itemSchema``; so both are given for each stream. Source: design.md 4.
 """
 
+from datetime import datetime
+
 from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
@@ -13,7 +15,8 @@ from pydantic.json_schema import models_json_schema
 from starlette.staticfiles import StaticFiles
 
 from app.identity import CSRF_COOKIE, CSRF_HEADER
-from schema.events import EVENTS, Ask, Event
+from app.store import EntryKind
+from schema.events import EVENTS, Ask, Event, Json
 
 Schema = dict[str, object]
 
@@ -68,6 +71,29 @@ class Answer(BaseModel):
 
     events: list[Event]
     answer: str
+
+
+class Entry(BaseModel):
+    """One thing that happened in a conversation."""
+
+    seq: int = Field(description="Its number in the conversation, from 1.")
+    run_id: str
+    created_at: datetime
+    kind: EntryKind
+    content: str = Field(description="The text; of an error, its public message.")
+    round: int = Field(description="The provider round; an answer and its calls share it.")
+    name: str | None = Field(description="Of an action, the tool; of an error, its code.")
+    call_id: str | None = Field(description="Of an action, the id that its events carry.")
+    arguments: Json = Field(description="Of an action, what the tool was called with.")
+    result: Json = Field(description="Of an action, what the tool returned.")
+    status: str | None = Field(description="Of an action: succeeded or failed.")
+
+
+class Entries(BaseModel):
+    """One page of a conversation, oldest first."""
+
+    items: list[Entry]
+    next: int | None = Field(description="Give it as `after` to read on; null at the end.")
 
 
 def _problem(description: str) -> Schema:
@@ -133,16 +159,20 @@ _ASKING: dict[int | str, Schema] = {
     415: _problem("The body is not application/json."),
     503: _problem("Nothing was stored; try again."),
 }
-READING: dict[int | str, Schema] = {
+_READING: dict[int | str, Schema] = {
     404: _problem("There is none of yours with this id."),
     422: _problem("A parameter is not valid."),
 }
-"""Responses of the routes that read what is stored."""
+ENTRIES: dict[int | str, Schema] = {
+    200: {"description": "A page of entries.", "model": Entries},
+    **_READING,
+}
+"""Responses of the route that reads a conversation."""
 ASK: dict[int | str, Schema] = {200: _ENVELOPE, **_ASKING}
 """Responses of a question that waits for its whole answer."""
 ASK_STREAM: dict[int | str, Schema] = {200: _STREAM, **_ASKING}
 """Responses of a question whose answer is streamed."""
-RESUME: dict[int | str, Schema] = {200: _STREAM, **READING}
+RESUME: dict[int | str, Schema] = {200: _STREAM, **_READING}
 """Responses of a stream that is read again."""
 READY: dict[int | str, Schema] = {503: _problem("Not ready.")}
 """Responses of the readiness check."""

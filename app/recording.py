@@ -7,7 +7,7 @@ Source: design.md 3.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -136,6 +136,8 @@ class HeldRun:
         self.frames.append(data)
         self.quiet_frames.append(data)
         self.is_ended = True
+        # An ended run stays in memory for its frames; what its turn was told is needed no more.
+        self.run = replace(self.run, window=())
         self.changed.set()
 
     def give_up(self) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
@@ -34,6 +35,7 @@ from schema.events import (
     CallId,
     ConversationId,
     Event,
+    Json,
     JsonObject,
     Resync,
     RunId,
@@ -353,7 +355,7 @@ def entry_row(conversation_id: str, entry: StoredEntry) -> dict[str, object]:
 
 
 def entry_json(entry: StoredEntry) -> JsonObject:
-    """Write an entry as JSON; ``arguments`` and ``result`` stay JSON texts."""
+    """Write an entry as clients read it, ``arguments`` and ``result`` as values."""
     return {
         "seq": entry.seq,
         "run_id": entry.run_id,
@@ -363,10 +365,14 @@ def entry_json(entry: StoredEntry) -> JsonObject:
         "round": entry.round,
         "name": entry.name,
         "call_id": entry.call_id,
-        "arguments": entry.arguments,
-        "result": entry.result,
+        "arguments": _value(entry.arguments),
+        "result": _value(entry.result),
         "status": entry.status,
     }
+
+
+def _value(text: str | None) -> Json:
+    return None if text is None else orjson.loads(text)
 
 
 def stamp(moment: datetime) -> str:

@@ -18,8 +18,9 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from app.engine import TurnEngine
 from app.identity import SESSION_COOKIE, Permission, Scope, Sessions, permit
-from app.openapi import ASK, ASK_BODY, ASK_STREAM, READING, READY, RESUME, Problem
-from app.runs import EntryPage, Run, RunHost
+from app.openapi import ASK, ASK_BODY, ASK_STREAM, ENTRIES, READY, RESUME, Problem
+from app.records import entry_json
+from app.runs import Run, RunHost
 from app.settings import Settings
 from schema.errors import BadEvent, BadMessage, ChatError, TryAgain
 from schema.events import Actor, Ask, Failed, encode
@@ -114,17 +115,22 @@ def chat_router(settings: Settings, desk: Callable[[], Desk]) -> APIRouter:
         start = _cursor(run_id, last_event_id) if after is None else after
         return _event_stream(here.host.tail(run, after=start, live=live))
 
-    @router.get("/conversations/{conversation_id}/entries/", responses=READING)
+    @router.get(
+        "/conversations/{conversation_id}/entries/", response_class=Response, responses=ENTRIES
+    )
     async def entries(
         request: Request,
         conversation_id: str,
         after: Annotated[int, Query(ge=0, description="The last entry you have.")] = 0,
         limit: Annotated[int, Query(ge=1, le=500, description="Entries of one page.")] = 100,
-    ) -> EntryPage:
+    ) -> Response:
         """Read what a conversation holds, oldest first."""
         here = desk()
         actor = here.sessions.visit(request.cookies).actor
-        return await here.host.entries(conversation_id, actor, after=after, limit=limit)
+        page = await here.host.entries(conversation_id, actor, after=after, limit=limit)
+        items = [entry_json(entry) for entry in page.items]
+        body = orjson.dumps({"items": items, "next": page.next})
+        return Response(body, media_type="application/json")
 
     return router
 

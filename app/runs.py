@@ -62,7 +62,7 @@ class RunHost:
         max_recent_messages: int = 20,
         run_stale_s: float = 30.0,
         grace_s: float = 5.0,
-        kept_runs: int = 256,
+        kept_runs: int = 64,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         context: contextvars.Context | None = None,
     ) -> None:

@@ -13,6 +13,7 @@ import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Generic, Protocol, Self, TypeVar
@@ -41,6 +42,7 @@ class Writer:
         self._deferred: list[Deferred] = []
         self._timer: asyncio.TimerHandle | None = None
         self._queue: SimpleQueue[list[_Pending]] = SimpleQueue()
+        self._is_closed = False
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -55,13 +57,17 @@ class Writer:
 
     async def __aexit__(self, *_: object) -> None:
         self._hand_over()
+        self._is_closed = True
         self._queue.put([])
         await self._stopped
 
     def submit(self, job: Job[T]) -> asyncio.Future[T]:
         """Run a job and commit it at once. Whoever stops waiting for it does not undo it."""
         pending = _Submitted(job, self._loop.create_future())
-        self._hand_over(pending)
+        if self._is_closed:
+            pending.future.set_exception(sqlite3.ProgrammingError("The database is closed."))
+        else:
+            self._hand_over(pending)
         return pending.future
 
     def defer(self, job: Deferred) -> None:
@@ -174,7 +180,8 @@ def _commit(connection: sqlite3.Connection, jobs: Sequence[_Pending], limit_s: f
         connection.execute("COMMIT")
     except Exception as error:
         if connection.in_transaction:
-            connection.execute("ROLLBACK")
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
         for job in jobs:
             job.error = job.error or error
 

@@ -39,12 +39,12 @@ _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _STOP_WORDS = frozenset(
     """
-    a about access all an and any are as ask at available be by can content could count data database do
-    does each every everything exist find for from get give had has have help hold how i in
-    information is it know list lookup manager many me model most much my no of on one or our
-    overview please query record row see show some store table tell than that the their there
-    these they thing this those to us use want was we were what when where which who why will
-    with would you your
+    a about access all an and any are as ask at available be by can content could count
+    data database do does each every everything exist find for from get give had has have
+    help hold how i in information is it know list lookup manager many me model most much
+    my no of on one or our overview please query record row see show some store table tell
+    than that the their there these they thing this those to us use want was we were what
+    when where which who why will with would you your
     """.split()
 )
 

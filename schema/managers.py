@@ -6,7 +6,9 @@ is hidden, and without relations to what is not exposed. Source: design.md 5.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NewType, cast
 
@@ -273,6 +275,12 @@ _GRAPHQL_TYPES: Mapping[ValueType, object] = {
 }
 """Output is nullable throughout; the model's own nullability is told by ``get_manager_schema``."""
 
+# Strawberry resolves an annotation once and remembers it, so fields of one kind share theirs.
+_ANNOTATIONS: Mapping[ValueType, StrawberryAnnotation] = {
+    kind: StrawberryAnnotation(annotation, namespace={})
+    for kind, annotation in _GRAPHQL_TYPES.items()
+}
+
 
 @dataclass(frozen=True, slots=True)
 class GraphRead:
@@ -307,14 +315,28 @@ def graphql_schema(managers: Sequence[Manager], resolve: Resolve) -> strawberry.
         raise ConfigurationError(
             "E001", "No model is exposed.", "Call managers.expose(Model) for at least one."
         )
-    schema = strawberry.Schema(
-        query=_type("Query", roots, "The exposed managers."),
-        config=StrawberryConfig(scalar_map=_SCALARS, default_resolver=_member),
-    )
+    query = _type("Query", roots, "The exposed managers.")
+    config = StrawberryConfig(scalar_map=_SCALARS, default_resolver=_member)
+    with _deep_calls(_CALLS_PER_HOP * len(managers)):
+        schema = strawberry.Schema(query=query, config=config)
     root = query_type(schema)
     for manager in managers:
         root.fields[_root_name(manager)].extensions[MANAGER] = manager
     return schema
+
+
+_CALLS_PER_HOP = 10
+
+
+@contextmanager
+def _deep_calls(more: int) -> Generator[None]:
+    """Let Python calls nest deeper: graphql-core follows relations by recursion, hop by hop."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + more)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _type(name: str, fields: Sequence[StrawberryField], description: str) -> type:
@@ -349,30 +371,28 @@ def _member(row: object, name: str) -> object:
 
 def _fields(manager: Manager, types: dict[str, object]) -> list[StrawberryField]:
     fields = [
-        _field(name, _GRAPHQL_TYPES[column.type], column.description)
+        _field(name, column.description, _ANNOTATIONS[column.type])
         for name, column in manager.columns.items()
     ]
     for name, link in manager.links.items():
-        note = link.relation.description
-        if link.relation.many:
-            list_type = f"list[{link.target}] | None"
-            fields.append(_field(name, list_type, note, types, StrawberryResolver(_related)))
-        else:
-            fields.append(_field(name, f"{link.target} | None", note, types))
+        note, many = link.relation.description, link.relation.many
+        target = f"list[{link.target}] | None" if many else f"{link.target} | None"
+        resolver = StrawberryResolver(_related) if many else None
+        annotation = StrawberryAnnotation(target, namespace=types)
+        fields.append(_field(name, note, annotation, resolver))
     return fields
 
 
 def _field(
     name: str,
-    annotation: object,
     description: str,
-    types: dict[str, object] | None = None,
+    annotation: StrawberryAnnotation,
     resolver: StrawberryResolver[object] | None = None,
 ) -> StrawberryField:
     return StrawberryField(
         python_name=name,
         graphql_name=camel(name),
-        type_annotation=StrawberryAnnotation(annotation, namespace=types),
+        type_annotation=annotation,
         description=description or None,
         base_resolver=resolver,
     )
@@ -383,6 +403,7 @@ def _related(
 ) -> object:
     """Take a to-many list from its row; the read has fetched enough for the longest of its uses."""
     found = _member(root, info.python_name)
+    # isinstance leaves the list's type parameter unknown.
     return cast("list[object]", found)[:limit] if isinstance(found, list) else None
 
 

@@ -54,7 +54,7 @@ async def hosting(
     *,
     grace_s: float = 0.0,
     run_stale_s: float = 30.0,
-    kept_runs: int = 256,
+    kept_runs: int = 64,
     now: Callable[[], datetime] = wall_clock,
 ) -> AsyncGenerator[RunHost]:
     """Open a database and a host on it, as one process does."""

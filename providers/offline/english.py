@@ -5,6 +5,7 @@ something comes from; what a content word stands for is decided by the schema al
 """
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 Op = Literal["eq", "gt", "gte", "lt", "lte"]
@@ -22,7 +23,7 @@ STOP = _words(
     """a an the all any every some is are was were be been being am there here do does did can
     could will would shall should may might must please me us we you i our my your it they them
     these those this that what which who whom whose where when how also just currently now then so
-    if got get as such other s"""
+    if got get as such other both s"""
 )
 """Words without content of their own, wherever they stand."""
 
@@ -37,7 +38,7 @@ FILLER = _words(
     """records record rows row entries entry data available exist exists existing based located
     placed made operated going see know access ask answer help thing things anything something
     everything information info many much more tell work works good morning afternoon evening day
-    thanks thank bye database contain contains bound heading whole stored listed"""
+    thanks thank bye database contain contains bound heading whole stored list lists listed"""
 )
 """Words that say nothing unless the schema has them as names."""
 
@@ -220,6 +221,7 @@ CODE_WORDS = _words("code abbreviation identifier number sku serial isbn iata ic
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
+@lru_cache(maxsize=4096)
 def split_name(name: str) -> tuple[str, ...]:
     """Split ``dep_time``, ``ProjectPart`` or plain text into lower-case words."""
     return tuple(part.lower() for part in _PARTS.findall(name))

@@ -121,25 +121,24 @@ class Facts:
     calls: int = 0
 
     def page(self, args: JsonObject) -> Page | Refused | None:
-        """Return what a query with these arguments gave, or None if it was not run."""
-        return self.pages.get(call_key(QUERY, args))
+        """Return what was found with these filters, whatever the columns; None if not asked for."""
+        return self.pages.get(_rows_key(args))
 
     def learn(self, call: ToolCallEvent, content: str) -> None:
         """Take in one tool result."""
         self.calls += 1
-        key = call_key(call.name, call.args)
-        self.done.add(key)
+        self.done.add(call_key(call.name, call.args))
         try:
             if call.name == SCHEMA:
                 self.detailed.add(str(call.args.get("manager")))
-            self._take(call, key, content)
+            self._take(call, content)
         except (ValidationError, orjson.JSONDecodeError):
             refused = Refused(_error_message(content))
             self.refusals.append(refused.message)
             if call.name == QUERY:
-                self.pages[key] = refused
+                self.pages[_rows_key(call.args)] = refused
 
-    def _take(self, call: ToolCallEvent, key: str, content: str) -> None:
+    def _take(self, call: ToolCallEvent, content: str) -> None:
         match call.name:
             case "search_managers":
                 for manager in _SEARCHED.validate_json(content):
@@ -156,7 +155,7 @@ class Facts:
                 pair = (str(call.args.get("from_manager")), str(call.args.get("to_manager")))
                 self.paths[pair] = tuple(hop.name for hop in path.hops) if path.found else None
             case "query":
-                self.pages[key] = Page.model_validate_json(content)
+                self.pages[_rows_key(call.args)] = Page.model_validate_json(content)
             case _:
                 pass
 
@@ -164,6 +163,11 @@ class Facts:
 def call_key(name: str, args: JsonObject) -> str:
     """Name a call, so that the same call is known again whatever the order of its arguments."""
     return name + orjson.dumps(args, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _rows_key(args: JsonObject) -> str:
+    """Name the rows a query asks for: its columns may change while more of the schema is learnt."""
+    return call_key(QUERY, {"manager": args.get("manager"), "filters": args.get("filters", {})})
 
 
 def _error_message(content: str) -> str:

@@ -3,7 +3,7 @@
 Managers in reach of which nothing is known yet are noted in ``Places.wanted``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from providers.offline.facts import Facts, Field, Manager, Relation
@@ -17,6 +17,7 @@ from providers.offline.match import (
     equal,
     hint_score,
     is_code_field,
+    name_field,
 )
 from providers.offline.segment import Mention
 
@@ -68,9 +69,10 @@ class Places:
             return []
         scopes = [Scope(mention.path, target), *self._same_target(mention, target)]
         if bond == "loose":
+            # "Supplier X" gives a name or a code, not just any text of a supplier.
             rated = self._rated(text, hints, bond, scopes)
             return [c for c in rated if c.is_name or c.is_code or c.is_sure]
-        kinds = [r for r in target.relations if not r.many]
+        kinds = [r for r in target.relations if self.depth > 1 or not r.many]
         return self._rated(text, hints, bond, [*scopes, *self._hop(mention.path, kinds, 0)])
 
     def in_field(self, texts: Sequence[str], mention: Mention) -> list[Candidate]:
@@ -84,9 +86,8 @@ class Places:
         code = is_code_field(field, self.manager)
         return [Candidate(mention.path, field, 9.0, is_sure=True, is_code=code)]
 
-    def speaks_of(self, hints: frozenset[str], name: str) -> bool:
+    def speaks_of(self, hints: frozenset[str], manager: Manager | None) -> bool:
         """Tell whether hints point at a field or relation of a manager."""
-        manager = self.facts.managers.get(name)
         members: list[Field | Relation] = [*manager.fields, *manager.relations] if manager else []
         return any(hint_score(hints, m.name, m.description) >= 3.0 for m in members)
 
@@ -152,3 +153,15 @@ def options(texts: Sequence[str], places: Sequence[Candidate]) -> list[Option]:
         if part is not None:
             ways.append(Option(part, place.score - 3.0))
     return sorted(ways, key=lambda way: -way.score)[:_MAX_OPTIONS]
+
+
+def related_names(manager: Manager, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Name the rows that a row without a name is known by: a project's part by project and part."""
+    types = {f.type for f in manager.fields if f.name in manager.primary_key}
+    if name_field(manager) or (len(manager.primary_key) == 1 and types == {"string"}):
+        return
+    for relation in manager.relations:
+        target = facts.managers.get(relation.target)
+        named = name_field(target) if target else None
+        if named and not relation.many:
+            yield relation.name, named.name

@@ -28,7 +28,6 @@ from schema.events import Json, JsonObject
 MAX_CALLS = 8
 """Reads of one answer; the default budget of a message allows as many."""
 
-SHOWN_ROWS = 20
 _COLUMNS = 7
 _BATCH = 3
 _CLOSE = 2.0
@@ -233,16 +232,9 @@ def _repair(resolved: Resolved, facts: Facts, refused: Refused) -> Plan:
     args: JsonObject = {"manager": resolved.subject.name}
     if reading.conditions:
         args["filters"] = {c.key: c.value for c in reading.conditions}
-    result = facts.page(args)
-    if result is None and facts.calls < MAX_CALLS:
-        return Plan([Call(QUERY, args)])
-    if isinstance(result, Page):
-        outcome = (
-            Found(resolved, reading, result)
-            if result.total_count
-            else Nothing(resolved, (reading,))
-        )
-        return Plan(outcome=outcome)
+    again = Call(QUERY, args)
+    if again.key not in facts.done and facts.calls < MAX_CALLS:
+        return Plan([again])
     return Plan(outcome=Trouble("refused", refused.message, resolved))
 
 
@@ -259,7 +251,7 @@ def query_args(resolved: Resolved, conditions: Sequence[Condition]) -> JsonObjec
         args["limit"] = 1
         columns = columns[:1]
     else:
-        args["limit"] = SHOWN_ROWS
+        args["limit"] = resolved.rows
     if columns:
         args["fields"] = _selection(columns)
     return args
@@ -271,7 +263,9 @@ def columns_of(resolved: Resolved, conditions: Iterable[Condition]) -> list[tupl
     known_by = name_field(manager)
     keys = [(key,) for key in manager.primary_key]
     numbers = {f.name for f in manager.fields if f.type in {"integer", "uuid"}}
-    chosen: list[tuple[str, ...]] = [(known_by.name,)] if known_by else list(keys)
+    chosen: list[tuple[str, ...]] = [(known_by.name,)] if known_by else []
+    if not known_by:
+        chosen += keys if len(keys) == 1 or not resolved.related else resolved.related
     chosen += [path for path in resolved.shown if path]
     chosen += [c.path for c in conditions if _is_column(c, manager)]
     hidden = {key for (key,) in keys if known_by and key in numbers}
@@ -281,7 +275,7 @@ def columns_of(resolved: Resolved, conditions: Iterable[Condition]) -> list[tupl
         for f in manager.fields
         if f.name not in hidden and not (known_by and f.name == "id")
     ]
-    asked = list(dict.fromkeys(chosen))
+    asked = list(dict.fromkeys((*chosen, *resolved.related)))
     return asked + [path for path in rest if path not in asked][: max(0, _COLUMNS - len(asked))]
 
 

@@ -23,7 +23,7 @@ from providers.offline.match import (
     numeric_field,
 )
 from providers.offline.parse import Compare, Cue, Intent, Mark, Number, Question
-from providers.offline.places import Option, Places, options
+from providers.offline.places import Option, Places, options, related_names
 from providers.offline.segment import (
     Mention,
     Segment,
@@ -35,6 +35,7 @@ from providers.offline.segment import (
     subject_words,
 )
 
+SHOWN_ROWS = 20
 _MAX_SCHEMAS = 3
 _MAX_READINGS = 8
 _MAX_COMBINED = 400
@@ -58,7 +59,8 @@ class Resolved:
     """What a question means.
 
     ``problem`` is a kind and a word, for a question we can't answer. ``is_open``: nothing but the
-    data says where a value belongs, so it may also be found further away.
+    data says where a value belongs, so it may also be found further away. ``rows`` is how many to
+    show. ``related`` are the names of related rows, for a manager whose rows have none themselves.
     """
 
     subject: Manager
@@ -68,6 +70,8 @@ class Resolved:
     shown: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     problem: tuple[str, str] | None = None
     is_open: bool = False
+    rows: int = SHOWN_ROWS
+    related: tuple[tuple[str, str], ...] = ()
     schemas: list[str] = field(default_factory=list[str])
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
@@ -84,6 +88,7 @@ def resolve(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | N
         return None
     noun = " ".join(subject.words or manager_words(subject.manager))
     resolved = Resolved(subject.manager, singular(noun), question.intent)
+    resolved.related = tuple(related_names(subject.manager, facts))
     content = sum(not isinstance(piece, Cue) for piece in question.pieces)
     if content == subject.length and subject.start >= 0:
         resolved.readings = [Reading(())]
@@ -261,6 +266,9 @@ class _Resolver:
             if not isinstance(number, Number) or index in self.used:
                 continue
             self.used.add(index)
+            if self._is_row_count(index, number):
+                self.out.rows = max(1, min(SHOWN_ROWS, int(number.value)))
+                continue
             mention = self._amount_beside(index - 1, index + 1)
             if mention and mention.field:
                 self._add_number(mention.path, mention.field.type, number, "")
@@ -274,6 +282,12 @@ class _Resolver:
             in_time = moment and isinstance(number.value, int) and 1000 <= number.value <= 2999
             hints = self._hints(index) | self._unit(index + 1)
             self._place_number(number, "", hints, in_time=in_time, at=index)
+
+    def _is_row_count(self, index: int, number: Number) -> bool:
+        """Tell "list 3 parts" from a number that is a value."""
+        subject = self._at(index + 1)
+        is_first = index == 0 and number.value > 0
+        return is_first and isinstance(subject, Mention) and subject.is_subject and subject.joined
 
     def _number_of(self, mention: Mention, number: Number, index: int) -> None:
         """Read "project 7" by the key of projects, and a number beside a text as text."""
@@ -341,7 +355,10 @@ class _Resolver:
         led = self._at(position)
         if not isinstance(led, Mention) or not led.path or position in self.used:
             return None
-        if not self.places.speaks_of(self._hints(index), led.target):
+        hints, target = self._hints(index), self.facts.managers.get(led.target)
+        if not self.places.speaks_of(hints, target) and (
+            led.field or position == index - 1 or self.places.speaks_of(hints, self.manager)
+        ):
             return None
         self._use(position)
         return led

@@ -7,6 +7,7 @@ from providers.offline.english import CALCULATIONS, FILLER, MEASURES, VERBS, sam
 from providers.offline.facts import Facts, Field, Manager, Relation
 from providers.offline.match import (
     best_field,
+    hint_score,
     looks_like_code,
     manager_words,
     named_relation,
@@ -245,6 +246,9 @@ class Segmenter:
             # "Which suppliers deliver the Heat Sink": the word between noun and name.
             name = isinstance(following, Word)
             if name and not (following.joined and following.text.islower()):
+                return True
+            relations = self.subject.manager.relations
+            if name and any(hint_score({word.lower}, "", r.description) for r in relations):
                 return True
         if following is None and self.asks_do and word.joined and isinstance(before, Value):
             # "Which parts does Acme supply?"

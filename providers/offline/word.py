@@ -11,7 +11,6 @@ from providers.offline.english import NAME_LIKE, plural, singular
 from providers.offline.facts import Facts, Manager, Page
 from providers.offline.match import Condition, manager_words, name_field
 from providers.offline.plan import (
-    SHOWN_ROWS,
     About,
     Found,
     LookedUp,
@@ -20,7 +19,7 @@ from providers.offline.plan import (
     Trouble,
     columns_of,
 )
-from providers.offline.resolve import Resolved
+from providers.offline.resolve import SHOWN_ROWS, Resolved
 from schema.events import Json, JsonObject
 
 _MAX_VALUE = 300
@@ -79,10 +78,9 @@ def _lines(
     page: Page, columns: Sequence[tuple[str, ...]], asked: Iterable[str], manager: Manager
 ) -> str:
     asked = set(asked)
-    shown = page.data[:SHOWN_ROWS]
-    lines = [_line(row, columns, asked, manager) for row in shown]
-    if page.total_count > len(shown):
-        lines.append(f"… and {page.total_count - len(shown):,} more.")
+    lines = [_line(row, columns, asked, manager) for row in page.data[:SHOWN_ROWS]]
+    if page.total_count > len(lines):
+        lines.append(f"… and {page.total_count - len(lines):,} more.")
     return "\n".join(lines)
 
 
@@ -99,7 +97,8 @@ def _line(
         return "- " + ", ".join(f"{k} {_text(v)}" for k, v in row.items())
     (label, head), rest = cells[0], cells[1:]
     named = name_field(manager)
-    is_plain = (named and columns[0] == (named.name,)) or not head.lstrip("-").isdigit()
+    is_key = len(columns[0]) == 1 and not head.lstrip("-").isdigit()
+    is_plain = is_key or (named is not None and columns[0] == (named.name,))
     details = ", ".join(f"{name} {text}" for name, text in rest)
     return f"- {head if is_plain else f'{label} {head}'}" + (f": {details}" if details else "")
 

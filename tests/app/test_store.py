@@ -130,6 +130,13 @@ async def test_closing_stores_what_was_deferred(url: str) -> None:
         assert await store.read(notes) == ["last"]
 
 
+async def test_nothing_is_written_after_the_end(url: str) -> None:
+    async with Store.open(url) as store:
+        pass
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        await store.writer.submit(note("late"))
+
+
 async def test_a_waiter_that_leaves_undoes_nothing(store: Store) -> None:
     async def leave() -> None:
         async with asyncio.timeout(0):

@@ -1,7 +1,11 @@
 """Whole conversations with the offline provider over the demos and the real tools."""
 
+import sqlite3
+
 import pytest
-from desk import Desk
+from desk import Desk, open_desk
+
+from app.demo import toy
 
 MATERIALS = (
     "There are 3 materials:\n- Steel: density 7.8\n- Aluminum: density 2.7\n- Cobalt: density 8.9"
@@ -161,6 +165,17 @@ async def test_the_toy_questions_are_answered_from_the_rows(
             [],
         ),
         ("plastic parts", None, []),
+        (
+            "Which projects use parts from Hallam Forge?",
+            "There are 3 projects with parts whose supplier is Hallam Forge:",
+            ["Atlas Conveyor", "Delta Gearbox", "Falcon Racing Bike"],
+        ),
+        (
+            "Which suppliers deliver aluminum parts?",
+            "There are 4 suppliers with parts whose material is aluminum:",
+            None,
+        ),
+        ("not confidential projects", "There are 7 projects with confidential false:", None),
     ],
 )
 async def test_the_manufacturing_questions_are_answered_from_the_rows(
@@ -291,7 +306,7 @@ async def test_independent_reads_go_out_together(toys: Desk) -> None:
     assert len(set(ids)) == len(ids)
 
 
-async def test_a_whole_value_wins_over_a_part_and_the_rest_is_mentioned(factory: Desk) -> None:
+async def test_a_name_may_be_given_whole_or_in_part(factory: Desk) -> None:
     asked = await factory.ask("How many parts are called Roller Bearing?")
     assert asked.answer == "There is 1 part with name Roller Bearing."
     asked = await factory.ask("parts of supplier Hallam")
@@ -302,3 +317,35 @@ async def test_an_answer_arrives_in_pieces(toys: Desk) -> None:
     asked = await toys.ask("List all materials")
     assert len(asked.chunks) > 2
     assert "".join(asked.chunks) == MATERIALS
+
+
+async def test_rows_without_a_name_are_known_by_what_they_relate(factory: Desk) -> None:
+    asked = await factory.ask("project parts with quantity over 150")
+    assert asked.answer.splitlines()[1:] == [
+        "- project Atlas Conveyor: part Hex Bolt M8, quantity 160",
+        "- project Atlas Conveyor: part Hex Nut M8, quantity 160",
+    ]
+
+
+async def test_a_number_before_the_noun_is_how_many_to_show(factory: Desk) -> None:
+    asked = await factory.ask("List 3 parts")
+    assert asked.headline == "There are 64 parts:"
+    assert len(asked.rows) == 3
+    assert asked.answer.endswith("… and 61 more.")
+
+
+async def test_two_values_at_once_are_told_apart_by_the_data(factory: Desk) -> None:
+    asked = await factory.ask("steel parts from Hallam Forge")
+    assert asked.headline == "There are 5 parts with material Steel and supplier Hallam Forge:"
+
+
+async def test_a_value_in_part_of_a_longer_one_is_counted_apart(toy_url: str) -> None:
+    with sqlite3.connect(toy_url.removeprefix("sqlite+aiosqlite:///")) as database:
+        database.execute("INSERT INTO materialmanager (name, density) VALUES ('Tool Steel', 8)")
+        database.execute("INSERT INTO partmanager (name, material_id) VALUES ('Die', 4)")
+    database.close()
+    async with open_desk(toy.managers, toy_url) as desk:
+        asked = await desk.ask("How many parts are made of steel?")
+    assert asked.answer == (
+        'There is 1 part with material steel. With "steel" anywhere in material there are 2.'
+    )

@@ -58,11 +58,6 @@ number_conditions = st.one_of(
 presence = st.tuples(st.just("isnull"), st.booleans())
 
 
-def conditions(*kinds: tuple[str, st.SearchStrategy[tuple[str, object]]]) -> object:
-    pairs = [st.tuples(st.just(path), condition) for path, condition in kinds]
-    return st.lists(st.one_of(pairs), max_size=4)
-
-
 beast_filters = st.lists(
     st.one_of(
         st.tuples(st.just("name"), text_conditions),

@@ -170,33 +170,33 @@ async def test_an_offset_of_the_wrong_kind_is_refused(query: Query, offset: Json
         await query("Part", offset=offset)
 
 
+WRONG_FIELDS: list[tuple[list[Json], str]] = [
+    (["nam"], r"^fields: Part has no 'nam'. Did you mean name\? Fields: id, name"),
+    (["name) { secret }"], "^fields: Part has no 'name\\) { secret }'"),
+    (["__typename"], r"^fields: Part has no '__typename'"),
+    (["cost"], "^fields: Part has no 'cost'"),
+    (["material"], '^fields: material is a relation; ask for its fields as {"material"'),
+    (["material__name"], "^fields: 'material__name' is written as a path"),
+    (["material.name"], "^fields: 'material.name' is written as a path"),
+    ([{"material": ["*"]}], "^fields.material: \\* is for the top level"),
+    ([{"material": []}], "^fields.material: must name at least one field"),
+    ([{"material": "name"}], "^fields.material: must list field names"),
+    ([{"material": None}], "^fields.material: must list field names"),
+    ([{"material": {"fields": ["name"], "page": 1}}], "^fields.material: must list"),
+    ([{"material": {"fields": ["name"], "limit": 1}}], "^fields.material: a limit is for"),
+    ([{"projects": {"fields": ["code"], "limit": True}}], "^fields.projects.limit: must be"),
+    ([{"nothing": ["name"]}], "^fields: Part has no 'nothing'"),
+    ([{"material": ["name"], "supplier": ["name"]}], "^fields: must list field names"),
+    ([{"material": ["name"]}, {"material": ["id"]}], "^fields: material is given twice"),
+    ([["name"]], "^fields: must list field names"),
+    ([None], "^fields: must list field names"),
+    ([], "^fields: must name at least one field"),
+    ([2**70], "^fields: must be plain JSON"),
+]
+
+
 @pytest.mark.covers("C7-10")
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        (["nam"], r"^fields: Part has no 'nam'. Did you mean name\? Fields: id, name"),
-        (["name) { secret }"], "^fields: Part has no 'name\\) { secret }'"),
-        (["__typename"], r"^fields: Part has no '__typename'"),
-        (["cost"], "^fields: Part has no 'cost'"),
-        (["material"], '^fields: material is a relation; ask for its fields as {"material"'),
-        (["material__name"], "^fields: 'material__name' is written as a path"),
-        (["material.name"], "^fields: 'material.name' is written as a path"),
-        ([{"material": ["*"]}], "^fields.material: \\* is for the top level"),
-        ([{"material": []}], "^fields.material: must name at least one field"),
-        ([{"material": "name"}], "^fields.material: must list field names"),
-        ([{"material": None}], "^fields.material: must list field names"),
-        ([{"material": {"fields": ["name"], "page": 1}}], "^fields.material: must list"),
-        ([{"material": {"fields": ["name"], "limit": 1}}], "^fields.material: a limit is for"),
-        ([{"projects": {"fields": ["code"], "limit": True}}], "^fields.projects.limit: must be"),
-        ([{"nothing": ["name"]}], "^fields: Part has no 'nothing'"),
-        ([{"material": ["name"], "supplier": ["name"]}], "^fields: must list field names"),
-        ([{"material": ["name"]}, {"material": ["id"]}], "^fields: material is given twice"),
-        ([["name"]], "^fields: must list field names"),
-        ([None], "^fields: must list field names"),
-        ([], "^fields: must name at least one field"),
-        ([2**70], "^fields: must be plain JSON"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "message"), WRONG_FIELDS)
 async def test_fields_that_do_not_fit_are_refused(
     query: Query, fields: list[Json], message: str
 ) -> None:

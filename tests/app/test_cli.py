@@ -1,0 +1,169 @@
+"""The command as a newcomer meets it: what it serves, and what it says when something is missing."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+FRONTDESK = Path(sys.executable).with_name("frontdesk")
+UVICORN = Path(sys.executable).with_name("uvicorn")
+TOY = "app.demo.toy:managers"
+
+
+def run(folder: Path, *command: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end in an empty folder, with only the given settings."""
+    return subprocess.run(
+        command, cwd=folder, env=_environment(settings), capture_output=True, text=True, timeout=60
+    )
+
+
+@contextmanager
+def serving(folder: Path, *command: str | Path, **settings: str) -> Iterator[str]:
+    """Run a server until the block ends; it must then end by itself, soon and without an error."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen(
+        [*command, "--port", str(port)],
+        cwd=folder,
+        env=_environment(settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        url = f"http://127.0.0.1:{port}"
+        try:
+            _wait_until_ready(url, process)
+            yield url
+        finally:
+            process.send_signal(signal.SIGTERM)
+            output, _ = process.communicate(timeout=20)
+    assert process.returncode in (0, -signal.SIGTERM), output
+    assert "Traceback" not in output
+
+
+def _environment(settings: dict[str, str]) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("FRONTDESK_")}
+    return {**kept, "COLUMNS": "200", **{f"FRONTDESK_{k.upper()}": v for k, v in settings.items()}}
+
+
+def _wait_until_ready(url: str, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if httpx.get(f"{url}/health/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.05)  # another process starts; there is nothing to wait on
+    raise AssertionError("the server did not start")
+
+
+def ask(url: str, text: str) -> str:
+    """Ask one question as a new visitor."""
+    answer = httpx.post(f"{url}/chat/", json={"text": text}, timeout=30).json()
+    assert answer["events"][-1]["type"] == "done"
+    return answer["answer"]
+
+
+def test_the_demo_serves_without_any_configuration(tmp_path: Path) -> None:
+    with serving(tmp_path, FRONTDESK, "demo", "toy") as url:
+        assert "Mercury" in ask(url, "Which projects use aluminum parts?")
+    secret = tmp_path / ".frontdesk" / "secret"
+    assert secret.stat().st_mode & 0o777 == 0o600
+    with serving(tmp_path, FRONTDESK, "demo", "toy") as url:
+        assert "3" in ask(url, "How many parts are there?")
+
+
+def test_uvicorn_serves_the_managers_that_the_environment_names(tmp_path: Path) -> None:
+    with serving(tmp_path, UVICORN, "app.main:app", managers=TOY) as url:
+        assert "Steel" in ask(url, "List all materials")
+
+
+def test_several_workers_serve_one_database(tmp_path: Path) -> None:
+    url_of = f"sqlite+aiosqlite:///{tmp_path}/chat.db"
+    assert run(tmp_path, FRONTDESK, "migrate", database_url=url_of).returncode == 0
+    settings = {"managers": TOY, "database_url": url_of}
+    with serving(tmp_path, FRONTDESK, "serve", "--workers", "2", **settings) as url:
+        with httpx.Client(base_url=url) as client:
+            first = client.post("/chat/", json={"text": "List all materials"})
+            for _ in range(6):
+                # A fresh connection each time, so that either worker may get it.
+                again = httpx.get(
+                    f"{url}/chat/runs/{first.headers['x-run-id']}/events/", cookies=client.cookies
+                )
+                assert again.content.count(b"data: ") == len(first.json()["events"])
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "said"),
+    [
+        (["demo", "nothing"], {}, "choose from manufacturing, flights, toy|choose from"),
+        (["serve"], {}, "FRONTDESK_MANAGERS is not set.*frontdesk demo"),
+        (["serve"], {"managers": "nowhere:managers"}, "nowhere:managers can't be imported"),
+        (["serve"], {"managers": "app.demo.toy"}, "can't be imported|is no Managers"),
+        (["serve"], {"managers": "app.demo.toy:prepare"}, "is no Managers"),
+        (["serve"], {"managers": TOY, "database_url": "sqlite:///no.db"}, "frontdesk migrate"),
+        (["serve"], {"managers": TOY, "database_url": "mysql://h/d"}, "FRONTDESK_DATABASE_URL"),
+        (["serve"], {"managers": TOY, "max_results": "many"}, "FRONTDESK_MAX_RESULTS"),
+        (["serve"], {"managers": TOY, "timezone": "Mars"}, "FRONTDESK_TIMEZONE.*IANA"),
+        (["serve"], {"managers": TOY, "provider": "nowhere.Model"}, "nowhere"),
+        (["serve"], {"managers": TOY, "permission": "os:name"}, "FRONTDESK_PERMISSION"),
+        (["check"], {}, "FRONTDESK_MANAGERS is not set"),
+    ],
+)
+def test_a_wrong_set_up_is_named_in_a_sentence(
+    tmp_path: Path, command: list[str], settings: dict[str, str], said: str
+) -> None:
+    ended = run(tmp_path, FRONTDESK, *command, **settings)
+    output = " ".join((ended.stdout + ended.stderr).split())
+    assert ended.returncode == 2, output
+    assert re.search(said, output), output
+    assert "Traceback" not in output
+
+
+def test_check_shows_exactly_what_is_exposed(tmp_path: Path) -> None:
+    ended = run(tmp_path, FRONTDESK, "check", managers="app.demo.manufacturing:managers")
+    assert ended.returncode != 0
+    assert "prepare" in ended.stderr or "Create it" in ended.stderr
+    with serving(tmp_path, FRONTDESK, "demo"):
+        pass
+    database = f"sqlite+aiosqlite:///{tmp_path}/.frontdesk/demo-manufacturing.db"
+    ended = run(
+        tmp_path, FRONTDESK, "check",
+        managers="app.demo.manufacturing:managers", database_url=database,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    for shown in ("Material", "Part", "Project", "Supplier", "material -> Material"):
+        assert shown in ended.stdout
+    for hidden in ("bank_account", "Payroll", "purchase_price"):
+        assert hidden not in ended.stdout
+
+
+def test_migrate_can_be_repeated(tmp_path: Path) -> None:
+    for _ in range(2):
+        ended = run(tmp_path, FRONTDESK, "migrate", database_url="sqlite:///folder/chat.db")
+        assert ended.returncode == 0, ended.stderr
+        assert "up to date" in ended.stdout
+    assert (tmp_path / "folder" / "chat.db").is_file()
+
+
+def test_the_contract_is_compared_and_written(tmp_path: Path) -> None:
+    missing = run(tmp_path, FRONTDESK, "openapi", "--check")
+    assert missing.returncode == 1
+    assert "frontdesk openapi" in missing.stderr
+    assert run(tmp_path, FRONTDESK, "openapi").returncode == 0
+    assert run(tmp_path, FRONTDESK, "openapi", "--check").returncode == 0
+    assert sorted(path.name for path in (tmp_path / "openapi").iterdir()) == [
+        "events.schema.json",
+        "openapi.json",
+        "schema.graphql",
+    ]
