@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.demo import DEMOS
-from app.main import create_app, load_managers
+from app.main import create_app, load_managers, open_reader, set_up
 from app.openapi import event_schema
 from app.settings import DATA_FOLDER, Settings, load_settings
 from app.store import check as check_store
@@ -21,7 +21,6 @@ from app.store import migrate as migrate_store
 from schema import Managers
 from schema.errors import ConfigurationError
 from schema.query import Reader
-from schema.reads import prepare_database
 
 _GRACE_S = 10
 _CONTRACT = Path("openapi")
@@ -73,7 +72,8 @@ def demo(
     url = f"sqlite+aiosqlite:///{DATA_FOLDER}/demo-{name}.db"
     settings = load_settings(managers=DEMOS[name], database_url=url)
     managers = load_managers(settings.managers)
-    asyncio.run(_set_up(managers, url))
+    asyncio.run(migrate_store(url))
+    asyncio.run(_rehearse(managers, settings))
     _console.print(
         f"\n[bold]The {name} demo[/] is at http://{host}:{port}/docs - press Ctrl-C to stop. Ask:\n"
     )
@@ -92,9 +92,9 @@ def serve(
     Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk serve --port 8080 --workers 2
     """
     settings = load_settings()
-    load_managers(settings.managers)
-    if settings.database_url is not None:
-        asyncio.run(check_store(settings.database_url))
+    managers = load_managers(settings.managers)
+    create_app(managers, settings)
+    asyncio.run(_rehearse(managers, settings))
     _serve("app.main:app", settings, host=host, port=port, workers=workers)
 
 
@@ -152,18 +152,18 @@ def _serve(
     )
 
 
-async def _set_up(managers: Managers, url: str) -> None:
-    """Make a demo's database, if this is the first time."""
-    await migrate_store(url)
-    await prepare_database(managers, url)
+async def _rehearse(managers: Managers, settings: Settings) -> None:
+    """Do what a start does, so that what is wrong is told in a sentence and not by a server."""
+    await set_up(managers, settings)
+    async with open_reader(managers, settings):
+        pass
 
 
 async def _show_exposed(managers: Managers, settings: Settings) -> None:
     """Open the data as the server does, and list what can be asked for."""
-    url = settings.chat_database_url
     if settings.database_url is not None:
-        await check_store(url)
-    async with Reader(managers, database_url=url) as reader:
+        await check_store(settings.database_url)
+    async with open_reader(managers, settings) as reader:
         table = Table("Manager", "Fields", "Relations", title="Exposed")
         for manager in reader.index.managers.values():
             relations = [f"{name} -> {link.target}" for name, link in manager.links.items()]

@@ -7,8 +7,9 @@ Source: design.md 5 and 6.
 """
 
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,7 @@ from app.routes import Desk, chat_router, health_router, problem
 from app.runs import RunHost
 from app.settings import Settings, load_object, load_settings, session_secret
 from app.store import Store, check, migrate
-from providers import load_provider
+from providers import BaseLLMProvider, load_provider
 from schema import Managers
 from schema.errors import BadEvent, ChatFailed, ConfigurationError, NotFound
 from schema.query import Reader
@@ -46,11 +47,12 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
     """
     _check_rooms()
     settings = settings or load_settings()
+    plugins = _plugins(settings)
     desks: list[Desk] = []
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        async with open_desk(managers, settings) as desk:
+        async with _opened(managers, settings, plugins) as desk:
             desks.append(desk)
             yield
             desks.clear()
@@ -73,30 +75,64 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
     return app
 
 
-@asynccontextmanager
-async def open_desk(managers: Managers, settings: Settings) -> AsyncGenerator[Desk]:
-    """Open everything that lives as long as the application, and close it in reverse order.
+def open_desk(managers: Managers, settings: Settings) -> AbstractAsyncContextManager[Desk]:
+    """Open everything that lives as long as an application, without its doors.
 
     Raises: ConfigurationError naming what is missing and the command or setting that mends it.
     """
-    _configure_logging(settings.log_level)
+    return _opened(managers, settings, _plugins(settings))
+
+
+async def set_up(managers: Managers, settings: Settings) -> None:
+    """Bring the databases into the state that serving needs, as far as that is ours to do.
+
+    Raises: ConfigurationError when a configured database is not migrated.
+    """
     url = settings.chat_database_url
     if settings.database_url is None:
         await migrate(url)
     else:
         await check(url)
     await prepare_database(managers, url)
-    provider = load_provider(settings.provider)
-    async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(Store.open(url))
-        reader = await stack.enter_async_context(
-            Reader(
-                managers,
-                database_url=url,
-                max_results=settings.max_results,
-                query_timeout_seconds=settings.query_timeout_seconds,
-            )
+
+
+def open_reader(managers: Managers, settings: Settings) -> Reader:
+    """Make the reader of the exposed data; entering it checks what it needs."""
+    return Reader(
+        managers,
+        database_url=settings.chat_database_url,
+        max_results=settings.max_results,
+        query_timeout_seconds=settings.query_timeout_seconds,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plugins:
+    """The code that settings name."""
+
+    provider: Callable[[], BaseLLMProvider]
+    permission: Permission | None
+
+
+def _plugins(settings: Settings) -> _Plugins:
+    named = settings.permission
+    permission = load_object("permission", named) if isinstance(named, str) else named
+    if permission is not None and not callable(permission):
+        raise ConfigurationError(
+            "E002", f"FRONTDESK_PERMISSION={named} can't be called.", "Name a function."
         )
+    return _Plugins(load_provider(settings.provider), permission)
+
+
+@asynccontextmanager
+async def _opened(
+    managers: Managers, settings: Settings, plugins: _Plugins
+) -> AsyncGenerator[Desk]:
+    _configure_logging(settings.log_level)
+    await set_up(managers, settings)
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(Store.open(settings.chat_database_url))
+        reader = await stack.enter_async_context(open_reader(managers, settings))
         host = await stack.enter_async_context(
             RunHost(
                 store,
@@ -110,12 +146,12 @@ async def open_desk(managers: Managers, settings: Settings) -> AsyncGenerator[De
             host=host,
             reader=reader,
             tools=ToolRegistry(data_tools()),
-            provider=provider,
+            provider=plugins.provider,
             now=_now,
         )
         secret = session_secret(settings, warn=_log.warning)
         _log_start(settings, reader)
-        yield Desk(settings, Sessions(secret), _permission(settings), engine, host)
+        yield Desk(settings, Sessions(secret), plugins.permission, engine, host)
 
 
 def load_managers(path: str | None) -> Managers:
@@ -207,16 +243,6 @@ async def _refuse(_: Request, error: Exception) -> Response:
 async def _fail(_: Request, error: Exception) -> Response:
     """Answer what nobody expected; the server logs the details."""
     return problem(500, ChatFailed.code, ChatFailed.public)
-
-
-def _permission(settings: Settings) -> Permission | None:
-    named = settings.permission
-    found = load_object("permission", named) if isinstance(named, str) else named
-    if found is None or callable(found):
-        return found
-    raise ConfigurationError(
-        "E002", f"FRONTDESK_PERMISSION={named} can't be called.", "Name a function."
-    )
 
 
 def _now() -> datetime:

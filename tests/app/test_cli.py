@@ -1,4 +1,4 @@
-"""The command as a newcomer meets it: what it serves, and what it says when something is missing."""
+"""The command as a newcomer meets it: what it serves, and what it says when something is amiss."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def run(folder: Path, *command: str | Path, **settings: str) -> subprocess.Compl
 
 
 @contextmanager
-def serving(folder: Path, *command: str | Path, **settings: str) -> Iterator[str]:
+def serving(folder: Path, *command: str | Path, **settings: str) -> Generator[str]:
     """Run a server until the block ends; it must then end by itself, soon and without an error."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
