@@ -19,8 +19,8 @@
     └── ToolFailed       give up on this call
     ConfigurationError   the developer, at start-up: says what is wrong and what fixes it
 
-Details stay in ``__cause__`` and go to the log under the event's ``error_id``; ``str(error)`` of the
-first two kinds is safe to show to its reader. Source: design.md 4, codes.
+Details stay in ``__cause__`` and go to the log under the event's ``error_id``; ``str(error)`` of
+the first two kinds is safe to show to its reader. Source: design.md 4, codes.
 """
 
 import logging
@@ -164,7 +164,7 @@ class ToolFailed(ToolError):
 
 
 class ConfigurationError(Exception):
-    """The set-up is wrong. Shape: "E002: what is wrong. What to do about it."
+    """The set-up is wrong. Its text is an id, the problem and the fix.
 
     Ids: E001 schema, E002 settings, E003 missing extra, E004 provider import. Source: seed, system
     checks.

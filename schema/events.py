@@ -179,7 +179,7 @@ class RunStarted(_Event):
 
 
 class EntryStored(_Event):
-    """Live: a conversation entry was written; its text is in the entries list under ``entry_seq``."""
+    """Live: an entry of the conversation was written; read it in the list of entries."""
 
     type: Literal["entry"] = "entry"
     entry_seq: int = Field(description="The entry's number in its conversation, from 1.")
@@ -228,7 +228,7 @@ _OPTIONAL: frozenset[str] = frozenset({"retry_after_seconds", "error_id"})
 
 
 def encode(event: Event) -> bytes:
-    """Write one event as JSON; ``type`` comes first, and optional fields without a value are left out."""
+    """Write one event as JSON: ``type`` first, and no optional field that has no value."""
     fields = event.__dict__
     if isinstance(event, Failed):
         fields = {k: v for k, v in fields.items() if v is not None or k not in _OPTIONAL}
