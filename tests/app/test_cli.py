@@ -1,77 +1,13 @@
 """The command as a newcomer meets it: what it serves, and what it says when something is amiss."""
 
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from processes import FRONTDESK, UVICORN, ask, run, serving
 
-FRONTDESK = Path(sys.executable).with_name("frontdesk")
-UVICORN = Path(sys.executable).with_name("uvicorn")
 TOY = "app.demo.toy:managers"
-
-
-def run(folder: Path, *command: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end in an empty folder, with only the given settings."""
-    return subprocess.run(
-        command, cwd=folder, env=_environment(settings), capture_output=True, text=True, timeout=60
-    )
-
-
-@contextmanager
-def serving(folder: Path, *command: str | Path, **settings: str) -> Generator[str]:
-    """Run a server until the block ends; it must then end by itself, soon and without an error."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with subprocess.Popen(
-        [*command, "--port", str(port)],
-        cwd=folder,
-        env=_environment(settings),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        url = f"http://127.0.0.1:{port}"
-        try:
-            _wait_until_ready(url, process)
-            yield url
-        finally:
-            process.send_signal(signal.SIGTERM)
-            output, _ = process.communicate(timeout=20)
-    assert process.returncode in (0, -signal.SIGTERM), output
-    assert "Traceback" not in output
-
-
-def _environment(settings: dict[str, str]) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("FRONTDESK_")}
-    return {**kept, "COLUMNS": "200", **{f"FRONTDESK_{k.upper()}": v for k, v in settings.items()}}
-
-
-def _wait_until_ready(url: str, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 40
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx.get(f"{url}/health/ready").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.05)  # another process starts; there is nothing to wait on
-    raise AssertionError("the server did not start")
-
-
-def ask(url: str, text: str) -> str:
-    """Ask one question as a new visitor."""
-    answer = httpx.post(f"{url}/chat/", json={"text": text}, timeout=30).json()
-    assert answer["events"][-1]["type"] == "done"
-    return answer["answer"]
 
 
 def test_the_demo_serves_without_any_configuration(tmp_path: Path) -> None:

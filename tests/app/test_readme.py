@@ -1,0 +1,75 @@
+"""What the README says is so."""
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from processes import FRONTDESK, UVICORN, ask, run, serving
+
+from app.settings import Settings
+from schema import errors
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def table(heading: str) -> list[list[str]]:
+    """Return the rows of the table below a heading, as cells."""
+    section = re.split(r"\n##+ ", README.partition(f"# {heading}\n")[2])[0]
+    lines = re.findall(r"^\| (.+) \|$", section, re.MULTILINE)
+    return [[cell.strip() for cell in line.split(" | ")] for line in lines[1:]]
+
+
+def block(language: str, containing: str) -> str:
+    """Return the code block that contains a text."""
+    blocks = re.findall(rf"```{language}\n(.+?)```", README, re.DOTALL)
+    return next(found for found in blocks if containing in found)
+
+
+def test_every_setting_is_in_the_table_with_its_default() -> None:
+    def shown(default: object) -> str:
+        text = str(default).lower() if isinstance(default, bool) else str(default)
+        return "unset" if default is None else f"`{text}`"
+
+    assert table("Settings") == [
+        [f"`{name}`", shown(field.default), field.description]
+        for name, field in Settings.model_fields.items()
+    ]
+
+
+def test_every_code_is_in_the_table() -> None:
+    codes = {error.code for error in errors.ChatError.__subclasses__()}
+    assert set(re.findall(r"`([a-z_]+)`", " ".join(row[0] for row in table("Errors")))) == codes
+
+
+def test_the_models_of_the_readme_can_be_served(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "chat.py").write_text(block("python", "shop/chat.py"))
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.executescript(
+            """
+            CREATE TABLE material (id INTEGER PRIMARY KEY, name TEXT, purchase_price FLOAT);
+            CREATE TABLE part (id INTEGER PRIMARY KEY, name TEXT, is_public BOOLEAN,
+                               material_id INTEGER REFERENCES material (id));
+            INSERT INTO material VALUES (1, 'Steel', 7.5);
+            INSERT INTO part VALUES (1, 'Bolt', 1, 1), (2, 'Secret gear', 0, 1);
+            """
+        )
+    with serving(tmp_path, UVICORN, "shop.chat:app") as url:
+        said = ask(url, "Which parts are made of steel?")
+        assert "Bolt" in said
+        assert "Secret gear" not in said
+    shown = run(tmp_path, FRONTDESK, "check", managers="shop.chat:managers")
+    assert shown.returncode == 0, shown.stderr
+    assert "material -> Material" in shown.stdout
+    assert "purchase_price" not in shown.stdout
+
+
+def test_the_curl_commands_of_the_readme_work(tmp_path: Path) -> None:
+    with serving(tmp_path, FRONTDESK, "demo", "toy") as url:
+        for containing in ("curl -N -X POST", "curl -c jar"):
+            script = block("sh", containing).replace("localhost:8000", url.removeprefix("http://"))
+            ended = run(tmp_path, "bash", "-ec", script)
+            assert ended.returncode == 0, ended.stderr
+            assert '"type":"done"' in ended.stdout
+    assert "3 parts" in ended.stdout
