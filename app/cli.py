@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.demo import DEMOS
-from app.main import create_app, load_managers, open_reader, set_up
+from app.main import GRACE_S, create_app, load_managers, open_reader, set_up
 from app.openapi import event_schema
 from app.settings import DATA_FOLDER, Settings, load_settings
 from app.store import check as check_store
@@ -22,7 +22,6 @@ from schema import Managers
 from schema.errors import ConfigurationError
 from schema.query import Reader
 
-_GRACE_S = 10
 _CONTRACT = Path("openapi")
 _QUESTIONS = {
     "manufacturing": "Which projects use aluminum parts?",
@@ -148,7 +147,7 @@ def _serve(
         port=port,
         workers=workers,
         log_level=settings.log_level,
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=GRACE_S,
     )
 
 
@@ -174,7 +173,7 @@ async def _show_exposed(managers: Managers, settings: Settings) -> None:
 def _contract() -> dict[Path, str]:
     """Build the files of the contract; the GraphQL schema is that of the manufacturing demo."""
     managers = load_managers(DEMOS["manufacturing"])
-    app = create_app(managers, Settings())
+    app = create_app(managers, Settings.model_construct())  # the same in every environment
     return {
         _CONTRACT / "openapi.json": _json(app.openapi()),
         _CONTRACT / "schema.graphql": Reader(managers, database_url="").graphql.as_str() + "\n",

@@ -75,12 +75,12 @@ def system_prompt(
 
 
 def _tool_list(tools: Sequence[ToolDefinition]) -> str:
-    lines = [f"- {tool.name}: {tool.description.splitlines()[0]}" for tool in tools]
+    lines = [f"- {tool.name}: {' '.join(tool.description.split())}" for tool in tools]
     return "\n".join(["# Tools", *lines, ""])
 
 
 def _manager_list(view: View) -> str:
-    managers = view.index.managers.values()
+    managers = view.managers.values()
     if len(managers) > _MANY_MANAGERS:
         return f"# Managers\nThere are {len(managers)} managers: find them by search_managers.\n"
     return "\n".join(["# Managers", *(_manager_line(manager) for manager in managers), ""])

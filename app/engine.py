@@ -72,9 +72,11 @@ class TurnEngine:
             async with aclosing(loop.run(self._messages(run, context))) as items:
                 async for item in items:
                     yield item
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             if loop is not None and (said := loop.unstored_text()) is not None:
                 yield said
+            if isinstance(error, asyncio.CancelledError):
+                raise
             failed = _public(error)
             yield NewEntry("error", failed.message, name=failed.code)
             yield failed

@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypedDict, cast
-from urllib.parse import urlsplit
 
 from itsdangerous import BadSignature, Signer
 
@@ -94,7 +93,9 @@ def _is_cross_site(headers: Mapping[str, str]) -> bool:
     if site is not None:
         return site not in _OWN_SITES
     origin = headers.get("Origin")
-    return origin is not None and urlsplit(origin).netloc != headers.get("Host")
+    if origin is None:
+        return False
+    return origin.partition("://")[2].lower() != headers.get("Host", "").lower()
 
 
 async def permit(permission: Permission | None, actor: Actor, scope: Scope) -> None:

@@ -403,15 +403,18 @@ def this_process() -> str:
 
     Shape: host|boot id|process id namespace|process id|start of the process|a token of its own.
     """
-    pid = os.getpid()
-    return "|".join((*_this_machine(), str(pid), _started(pid), secrets.token_hex(8)))
+    pid = str(os.getpid())
+    return "|".join((*_this_machine(), pid, _started(pid), secrets.token_hex(8)))
 
 
 def is_dead(holder: str) -> bool:
     """Tell whether the holder's process ran on this machine and is certainly gone."""
-    *machine, pid, started, _ = holder.split("|")
     here = _this_machine()
-    return (*machine,) == here and all(here) and bool(started) and _started(int(pid)) != started
+    match holder.split("|"):
+        case [*machine, pid, started, _] if (*machine,) == here and all(here) and started:
+            return _started(pid) != started
+        case _:
+            return False
 
 
 @cache
@@ -425,7 +428,7 @@ def _this_machine() -> tuple[str, ...]:
     return socket.gethostname().replace("|", "_"), boot, namespace
 
 
-def _started(pid: int) -> str:
+def _started(pid: str) -> str:
     """Return when a process was started, in ticks since boot; empty if there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

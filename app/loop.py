@@ -5,18 +5,22 @@ run together, all calls shown first and all results after, in call order. Source
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Literal
 
 import orjson
 
+from app.records import clean
 from app.store import NewEntry
 from providers.base import BaseLLMProvider, complete_round
 from schema.errors import (
     DeadlineExceeded,
     ToolError,
+    ToolFailed,
     ToolRetry,
     ToolRetryLimit,
     TurnLimit,
@@ -37,7 +41,10 @@ from schema.events import (
     Usage,
     UsageReported,
 )
+from schema.request import is_object
 from schema.tools import ToolContext, ToolRegistry
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,8 @@ class _Call:
 class _Outcome:
     call: _Call
     result: Json
-    succeeded: bool
+    text: str
+    status: Literal["succeeded", "failed"]
 
 
 class Loop:
@@ -171,13 +179,13 @@ class Loop:
                 raise call.refusal
             async with asyncio.timeout_at(self._budget.deadline):
                 result = await self._tools.call(call.name, call.args, self._context)
+            return _Outcome(call, result, _text(call.name, result), "succeeded")
         except ToolError as error:
-            return _Outcome(call, _error(error.code, str(error)), succeeded=False)
+            code, message = error.code, str(error)
         except TimeoutError:
-            return _Outcome(
-                call, _error(DeadlineExceeded.code, DeadlineExceeded.public), succeeded=False
-            )
-        return _Outcome(call, result, succeeded=True)
+            code, message = DeadlineExceeded.code, DeadlineExceeded.public
+        refused: JsonObject = {"status": "error", "code": code, "message": message}
+        return _Outcome(call, refused, _text(call.name, refused), "failed")
 
     def _entry(self, outcome: _Outcome) -> NewEntry:
         return NewEntry(
@@ -186,8 +194,8 @@ class Loop:
             name=outcome.call.name,
             call_id=outcome.call.id,
             arguments=outcome.call.arguments,
-            result=orjson.dumps(outcome.result).decode(),
-            status="succeeded" if outcome.succeeded else "failed",
+            result=outcome.text,
+            status=outcome.status,
         )
 
 
@@ -197,19 +205,28 @@ def _declaration(said: str, calls: list[_Call]) -> Message:
 
 
 def _own(call: ToolCallEvent) -> _Call:
-    """Give a call our id; arguments that no JSON object can hold refuse the call, not the turn."""
-    id = CallId(f"call_{secrets.token_hex(8)}")
-    if isinstance(call.args, dict):  # pyright: ignore[reportUnnecessaryIsInstance] provider code
-        try:
-            return _Call(id, call.name, call.args, orjson.dumps(call.args).decode())
-        except TypeError:
-            pass
-    return _Call(id, call.name, {}, "{}", ToolRetry("The arguments must be a JSON object."))
+    """Give a call our id; arguments that no JSON object can hold refuse the call, not the turn.
+
+    What runs is what is shown and stored: the arguments as they are read back from their text.
+    """
+    id, name = CallId(f"call_{secrets.token_hex(8)}"), clean(call.name)
+    try:
+        arguments = orjson.dumps(call.args)
+    except TypeError:
+        arguments = b"null"
+    args = orjson.loads(arguments)
+    if is_object(args):
+        return _Call(id, name, args, arguments.decode())
+    return _Call(id, name, {}, "{}", ToolRetry("The arguments must be a JSON object."))
 
 
 def _answer(entry: NewEntry) -> Message:
     return Message("tool", entry.result or "", tool_call_id=entry.call_id, tool_name=entry.name)
 
 
-def _error(code: str, message: str) -> JsonObject:
-    return {"status": "error", "code": code, "message": message}
+def _text(tool: str, result: Json) -> str:
+    try:
+        return orjson.dumps(result).decode()
+    except TypeError as error:
+        _log.error("tool %s returned no JSON", tool, exc_info=error)
+        raise ToolFailed("The tool returned no JSON. Do not repeat this call.") from error

@@ -6,16 +6,26 @@
 Source: design.md 5 and 6.
 """
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+import signal
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from types import FrameType, MethodType
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from uvicorn import Server
 from uvicorn.logging import DefaultFormatter
 
 import planned
@@ -30,12 +40,15 @@ from app.settings import Settings, load_object, load_settings, session_secret
 from app.store import Store, check, migrate
 from providers import BaseLLMProvider, load_provider
 from schema import Managers
-from schema.errors import BadEvent, ChatFailed, ConfigurationError, NotFound
+from schema.errors import BadEvent, ChatFailed, ConfigurationError, NotFound, TryAgain
 from schema.query import Reader
 from schema.reads import prepare_database
 from schema.tools import ToolRegistry, data_tools
 
 _log = logging.getLogger(__name__)
+GRACE_S = 10
+"""How long a server that ends waits for its connections to close; runs end sooner."""
+
 _ROOMS = ("app", "planned", "providers", "schema")
 
 
@@ -54,8 +67,14 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with _opened(managers, settings, plugins) as desk:
             desks.append(desk)
-            yield
+            with _on_ending(desk.host.drain):
+                yield
             desks.clear()
+
+    def open_now() -> Desk:
+        if not desks:
+            raise TryAgain
+        return desks[0]
 
     app = _Application(
         title="Frontdesk",
@@ -70,7 +89,7 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
     app.add_exception_handler(Exception, _fail)
     app.include_router(health_router(lambda: bool(desks)))
     if settings.enabled:
-        app.include_router(chat_router(settings, lambda: desks[0]))
+        app.include_router(chat_router(settings, open_now))
     add_docs(app)
     return app
 
@@ -154,6 +173,42 @@ async def _opened(
         yield Desk(settings, Sessions(secret), plugins.permission, engine, host)
 
 
+@contextmanager
+def _on_ending(act: Callable[[], None]) -> Generator[None]:
+    """Call ``act`` when the process is told to end, before the server does what it does then.
+
+    A server closes an application when all of its connections are closed, and those of a run that
+    is at work are not. Neither is that of a client that does not read, so uvicorn is given a limit
+    if it has none. In a thread other than the main one no signals can be heard.
+    """
+    loop = asyncio.get_running_loop()
+    server: dict[int, Callable[[int, FrameType | None], object]] = {}
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(act)
+        server[number](number, frame)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if callable(heard := signal.getsignal(number)):
+                server[number] = heard
+                signal.signal(number, hear)
+                _limit_ending(heard)
+    try:
+        yield
+    finally:
+        for number, heard in server.items():
+            if signal.getsignal(number) is hear:
+                signal.signal(number, heard)
+
+
+def _limit_ending(heard: object) -> None:
+    server = heard.__self__ if isinstance(heard, MethodType) else None
+    if isinstance(server, Server) and server.config.timeout_graceful_shutdown is None:
+        server.config.timeout_graceful_shutdown = GRACE_S
+
+
 def load_managers(path: str | None) -> Managers:
     """Import the managers named by the setting ``managers``.
 
@@ -234,8 +289,10 @@ async def _refuse(_: Request, error: Exception) -> Response:
     """Answer the framework's own refusals (no such path, wrong method) with our body."""
     if not isinstance(error, HTTPException):
         raise error
-    code = NotFound.code if error.status_code == 404 else BadEvent.code
-    response = problem(error.status_code, code, error.detail)
+    if error.status_code == 404:
+        response = problem(404, NotFound.code, NotFound.public)
+    else:
+        response = problem(error.status_code, BadEvent.code, error.detail)
     response.headers.update(error.headers or {})
     return response
 

@@ -162,6 +162,7 @@ _ASKING: dict[int | str, Schema] = {
 _READING: dict[int | str, Schema] = {
     404: _problem("There is none of yours with this id."),
     422: _problem("A parameter is not valid."),
+    503: _problem("The database can't be read now; try again."),
 }
 ENTRIES: dict[int | str, Schema] = {
     200: {"description": "A page of entries.", "model": Entries},

@@ -64,7 +64,8 @@ class HeldRun:
     """A run at work in this process, or ended a short while ago: all it has shown, in memory.
 
     Everything here happens on the event loop. What is not stored yet goes to the writer as one
-    flush, in 50 ms at the latest; a flush that fails comes back and goes with the next.
+    flush, in 50 ms at the latest. One flush is under way at a time, so that the log stays in order:
+    one that fails comes back and goes with the next.
     """
 
     task: asyncio.Task[None]
@@ -96,6 +97,7 @@ class HeldRun:
         self._new_frames: list[tuple[int, bytes]] = []
         self._new_entries: list[StoredEntry] = []
         self._is_deferred = False
+        self._saving: asyncio.Future[None] | None = None
         self._number(RunStarted(run_id=self.run.id, conversation_id=self.run.conversation_id))
         self._number(EntryStored(entry_seq=admitted.user_seq, kind="user"))
 
@@ -122,6 +124,8 @@ class HeldRun:
         Raises: LeaseLost, sqlite3.Error; then nothing was stored.
         """
         self._text.end()
+        if self._saving is not None:
+            await _outlast(self._saving)
         if isinstance(closing, Failed) and closing is not self.closing:
             # A failure that the turn does not know of itself.
             self._add(NewEntry("error", closing.message, name=closing.code))
@@ -160,9 +164,7 @@ class HeldRun:
         self._new_frames.append((seq, data))
         self.changed.set()
         self.changed = asyncio.Event()
-        if not self._is_deferred:
-            self._is_deferred = True
-            self._writer.defer(self._prepare)
+        self._defer()
 
     def _add(self, entry: NewEntry) -> None:
         stored = StoredEntry(
@@ -182,12 +184,17 @@ class HeldRun:
         self._new_entries.append(stored)
         self._number(EntryStored(entry_seq=stored.seq, kind=stored.kind))
 
-    def _prepare(self) -> tuple[Job[None], Callable[[BaseException], None]] | None:
+    def _defer(self) -> None:
+        if not self._is_deferred:
+            self._is_deferred = True
+            self._writer.defer(self._prepare)
+
+    def _prepare(self) -> tuple[Job[None], Callable[[BaseException | None], None]] | None:
         self._is_deferred = False
-        if not self._new_frames:
+        if not self._new_frames or self._saving is not None:
             return None
-        flush = self._flush()
-        return partial(leases.save, flush=flush), partial(self._take_back, flush)
+        flush, self._saving = self._flush(), asyncio.get_running_loop().create_future()
+        return partial(leases.save, flush=flush), partial(self._saved, flush, self._saving)
 
     def _flush(self) -> Flush:
         flush = Flush(
@@ -202,13 +209,20 @@ class HeldRun:
         self._new_frames, self._new_entries = [], []
         return flush
 
-    def _take_back(self, flush: Flush, error: BaseException) -> None:
-        if isinstance(error, LeaseLost):
+    def _saved(
+        self, flush: Flush, saving: asyncio.Future[None], error: BaseException | None
+    ) -> None:
+        self._saving = None
+        saving.set_result(None)
+        if error is None:
+            if self._new_frames:
+                self._defer()
+        elif isinstance(error, LeaseLost):
             self.give_up()
-            return
-        _log.warning("Events of run %s could not be stored yet.", self.run.id, exc_info=error)
-        self._new_frames = [*flush.frames, *self._new_frames]
-        self._new_entries = [*flush.entries, *self._new_entries]
+        else:
+            _log.warning("Events of run %s could not be stored yet.", self.run.id, exc_info=error)
+            self._new_frames = [*flush.frames, *self._new_frames]
+            self._new_entries = [*flush.entries, *self._new_entries]
 
 
 class _Text:

@@ -66,14 +66,21 @@ class Lease(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who takes a lease, and from whom: a holder silent since ``stale_before``, or known dead."""
+    """Who takes a lease, and from whom: a holder silent since ``stale_before``, or known dead.
+
+    Of the holder's own runs, those that are not ``alive`` have lost their end: it could not be
+    stored.
+    """
 
     holder: str
+    alive: frozenset[RunId]
     stale_before: datetime
     is_dead: Callable[[str], bool]
 
     def may_take(self, lease: "Lease") -> bool:
-        """Tell whether the lease's holder is gone."""
+        """Tell whether nobody works under the lease any more."""
+        if lease.holder == self.holder:
+            return lease.run_id not in self.alive
         is_silent = lease.beat_at is None or lease.beat_at < stamp(self.stale_before)
         return is_silent or (lease.holder is not None and self.is_dead(lease.holder))
 

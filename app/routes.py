@@ -4,7 +4,10 @@ A door reads the body, finds the actor, starts or finds a run, and tails it; it 
 an answer comes about. What can be refused is refused before headers go out. Source: design.md 4.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -15,19 +18,27 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette.sse import SendTimeoutError
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Send
+from starlette.types import Scope as Connection
 
 from app.engine import TurnEngine
 from app.identity import SESSION_COOKIE, Permission, Scope, Sessions, permit
 from app.openapi import ASK, ASK_BODY, ASK_STREAM, ENTRIES, READY, RESUME, Problem
 from app.records import entry_json
-from app.runs import Run, RunHost
+from app.runs import Run, RunHandle, RunHost
 from app.settings import Settings
 from schema.errors import BadEvent, BadMessage, ChatError, TryAgain
 from schema.events import Actor, Ask, Failed, encode
 
+_log = logging.getLogger(__name__)
+
 _YEAR_S = 365 * 24 * 3600
 _PING_S = 15
 _SEND_TIMEOUT_S = 30
+_DRAIN_S = 10
+"""How long a stream may go on when the server ends: longer than its run may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +124,8 @@ def chat_router(settings: Settings, desk: Callable[[], Desk]) -> APIRouter:
         here = desk()
         run = await here.host.find(run_id, here.sessions.visit(request.cookies).actor)
         start = _cursor(run_id, last_event_id) if after is None else after
-        return _event_stream(here.host.tail(run, after=start, live=live))
+        response = _event_stream(here.host.tail(run, after=start, live=live))
+        return _named(response, run)
 
     @router.get(
         "/conversations/{conversation_id}/entries/", response_class=Response, responses=ENTRIES
@@ -167,9 +179,7 @@ async def _ask(request: Request, desk: Desk, answer: _Answer) -> Response:
             raise
         response = _refusal(error, is_stream=answer is _stream)
     else:
-        response = await answer(desk, run)
-        response.headers["X-Run-Id"] = run.id
-        response.headers["X-Conversation-Id"] = run.conversation_id
+        response = _named(await answer(desk, run), run)
     for name, value in (visit.new_cookies or {}).items():
         response.set_cookie(
             name,
@@ -214,17 +224,14 @@ async def _read_ask(request: Request, settings: Settings) -> Ask:
 
 async def _read(request: Request, limit: int) -> bytes:
     """Read the body, and no more of it than ``limit`` bytes."""
-    declared = request.headers.get("content-length", "")
-    is_too_large = declared.isdecimal() and int(declared) > limit
     body = bytearray()
-    if not is_too_large:
+    try:
         async for chunk in request.stream():
             body += chunk
-            is_too_large = len(body) > limit
-            if is_too_large:
-                break
-    if is_too_large:
-        raise _Refused(413, f"The body must not be larger than {limit} bytes.")
+            if len(body) > limit:
+                raise _Refused(413, f"The body must not be larger than {limit} bytes.")
+    except ClientDisconnect as error:
+        raise BadEvent from error  # nobody is there to read it
     return bytes(body)
 
 
@@ -262,22 +269,56 @@ async def _stream(desk: Desk, run: Run) -> Response:
     return _event_stream(desk.host.tail(run, live=run.ask.live))
 
 
-def _event_stream(frames: AsyncIterator[bytes]) -> Response:
-    return EventSourceResponse(
-        frames,
+class _EventStream(EventSourceResponse):
+    """A stream that lets go of a client that does not read: in time, or when the server ends."""
+
+    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except (SendTimeoutError, asyncio.CancelledError):
+            _log.info("A client that did not read its stream was cut off.")
+
+
+def _event_stream(frames: AsyncGenerator[bytes]) -> Response:
+    return _EventStream(
+        _shown(frames),
         sep="\n",
         ping=_PING_S,
         ping_message_factory=lambda: ServerSentEvent(comment="ping", sep="\n"),
         send_timeout=_SEND_TIMEOUT_S,
+        shutdown_grace_period=_DRAIN_S,
         headers={"Cache-Control": "no-cache, no-store"},
+    )
+
+
+async def _shown(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """Pass frames on; the headers are out, so a failure to read more of them is an event too.
+
+    It has no number, so that the client can come back with the last one it saw.
+    """
+    async with aclosing(frames):
+        try:
+            async for part in frames:
+                yield part
+        except ChatError as error:
+            yield b"data: " + _event(error) + b"\n\n"
+
+
+def _named(response: Response, run: RunHandle) -> Response:
+    response.headers["X-Run-Id"] = run.id
+    response.headers["X-Conversation-Id"] = run.conversation_id
+    return response
+
+
+def _event(error: ChatError) -> bytes:
+    return encode(
+        Failed(code=error.code, message=str(error), retry_after_seconds=error.retry_after_seconds)
     )
 
 
 def _refusal(error: ChatError, *, is_stream: bool) -> Response:
     """Answer 200 with the one event that says why no run was started."""
-    event = encode(
-        Failed(code=error.code, message=str(error), retry_after_seconds=error.retry_after_seconds)
-    )
+    event = _event(error)
     if is_stream:
         response = Response(b"data: " + event + b"\n\n", media_type="text/event-stream")
     else:

@@ -72,7 +72,7 @@ class RunHost:
         self._holder = leases.this_process()
         self._held: dict[RunId, HeldRun] = {}
         self._ended: deque[tuple[float, RunId]] = deque()
-        self._admissions: set[asyncio.Future[Admitted | StoredRun]] = set()
+        self._admissions: dict[RunId, asyncio.Future[Admitted | StoredRun]] = {}
         self._is_closing = False
 
     async def __aenter__(self) -> Self:
@@ -88,11 +88,17 @@ class RunHost:
         # The body's own exception goes on as it is: there is no task left that it could concern.
         await self._group.__aexit__(None, None, None)
 
+    def drain(self) -> None:
+        """Begin to close, because the process is about to end: tails end with their runs."""
+        if not self._is_closing:
+            self._is_closing = True
+            self._group.create_task(self.close())
+
     async def close(self) -> None:
         """Admit nothing more, let runs end, interrupt those that don't; then nothing is running."""
         self._is_closing = True
         if self._admissions:
-            await asyncio.wait(self._admissions)
+            await asyncio.wait(self._admissions.values())
         tasks = {held.task for held in self._held.values() if not held.is_ended}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._grace_s)
@@ -122,7 +128,7 @@ class RunHost:
             now=self._now(),
         )
         admission = self._store.writer.submit(partial(leases.admit, request=request))
-        self._admissions.add(admission)
+        self._admissions[request.run_id] = admission
         admission.add_done_callback(partial(self._launch, request, turn))
         admitted = await _stored(asyncio.shield(admission))
         if isinstance(admitted, StoredRun):
@@ -132,7 +138,7 @@ class RunHost:
     def _launch(
         self, request: Admission, turn: Turn, admission: asyncio.Future[Admitted | StoredRun]
     ) -> None:
-        self._admissions.discard(admission)
+        del self._admissions[request.run_id]
         if admission.cancelled() or admission.exception() is not None:
             return
         admitted = admission.result()
@@ -176,9 +182,14 @@ class RunHost:
 
     # --- leases -----------------------------------------------------------------------------------
 
+    def _running(self) -> list[RunId]:
+        return [run_id for run_id, held in self._held.items() if not held.is_ended]
+
     def _claim(self) -> Claim:
+        # The writer keeps the order of jobs, so a run is known here before its lease is seen.
+        alive = frozenset((*self._admissions, *self._running()))
         stale_before = self._now() - timedelta(seconds=self._stale_s)
-        return Claim(self._holder, stale_before, leases.is_dead)
+        return Claim(self._holder, alive, stale_before, leases.is_dead)
 
     async def _sweep(self) -> None:
         job = partial(leases.sweep, claim=self._claim(), now=self._now())
@@ -188,8 +199,7 @@ class RunHost:
         while True:
             await asyncio.sleep(self._stale_s / 3)
             self._forget()
-            running = [held.run.id for held in self._held.values() if not held.is_ended]
-            job = partial(leases.beat, runs=running, claim=self._claim(), now=self._now())
+            job = partial(leases.beat, runs=self._running(), claim=self._claim(), now=self._now())
             try:
                 lost = await self._store.writer.submit(job)
             except sqlite3.Error as error:

@@ -29,6 +29,9 @@ from schema.errors import ConfigurationError
 
 DATA_FOLDER = Path(".frontdesk")
 """Where an installation without configuration keeps its database and its secret."""
+_SECRET_CHARS = 16
+"""Fewer could be guessed."""
+_SECRET_FIX = "Set FRONTDESK_SESSION_SECRET, or delete the file so that it is made anew."
 
 
 def _url(value: str) -> str:
@@ -79,7 +82,7 @@ class Settings(BaseSettings):
     database_url: str | None = Field(
         default=None, description="The chat database; unset: a SQLite file in ./.frontdesk/."
     )
-    session_secret: Annotated[str, StringConstraints(min_length=16)] | None = Field(
+    session_secret: Annotated[str, StringConstraints(min_length=_SECRET_CHARS)] | None = Field(
         default=None,
         repr=False,
         description="Signs anonymous sessions; unset: made once in ./.frontdesk/secret.",
@@ -169,16 +172,29 @@ def session_secret(settings: Settings, warn: Callable[[str], None]) -> str:
     if settings.session_secret is not None:
         return settings.session_secret
     path = DATA_FOLDER / "secret"
-    if not path.exists():
-        path.parent.mkdir(exist_ok=True)
-        # Written aside and linked into place, so that a second process never reads half of it.
-        with tempfile.NamedTemporaryFile("w", dir=path.parent) as file:  # created with mode 0600
-            file.write(secrets.token_urlsafe(32))
-            file.flush()
-            with suppress(FileExistsError):
-                os.link(file.name, path)
-        warn(
-            f"FRONTDESK_SESSION_SECRET is not set: made one in {path}. "
-            "Set it when several hosts serve the same users."
-        )
-    return path.read_text()
+    try:
+        if not path.exists():
+            _make_secret(path)
+            warn(
+                f"FRONTDESK_SESSION_SECRET is not set: made one in {path}. "
+                "Set it when several hosts serve the same users."
+            )
+        secret = path.read_text().strip()
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(
+            "E002", f"The session secret {path} can't be kept: {error}.", _SECRET_FIX
+        ) from error
+    if len(secret) < _SECRET_CHARS:
+        raise ConfigurationError("E002", f"The session secret {path} is too short.", _SECRET_FIX)
+    return secret
+
+
+def _make_secret(path: Path) -> None:
+    """Write a secret aside and link it into place, so that nobody ever reads half of it."""
+    path.parent.mkdir(exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent) as file:  # created with mode 0600
+        file.write(secrets.token_urlsafe(32))
+        file.flush()
+        os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(file.name, path)

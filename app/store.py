@@ -16,7 +16,7 @@ from typing import Literal, Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
@@ -236,7 +236,8 @@ async def migrate(url: str) -> None:
     """Bring the tables to the newest revision, creating the file if need be.
 
     Processes that do so at the same time wait for one another.
-    Raises: ConfigurationError E002 for a URL that is not one of a SQLite file.
+    Raises: ConfigurationError E002 for a URL that is not one of a SQLite file, and for a file that
+    can't be brought there.
     """
     await asyncio.to_thread(_upgrade, url)
 
@@ -244,10 +245,25 @@ async def migrate(url: str) -> None:
 def _upgrade(url: str) -> None:
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config(attributes={"database_url": url})
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise ConfigurationError(
+            "E002",
+            f"The chat database is newer than this version: {error}.",
+            "Install the newest version of Frontdesk.",
+        ) from error
+    except (DBAPIError, OSError) as error:
+        reason = error.orig if isinstance(error, DBAPIError) else error
+        raise ConfigurationError(
+            "E002",
+            f"The chat database {database_path(url)} can't be migrated: {reason}.",
+            "Set FRONTDESK_DATABASE_URL to a SQLite file that can be written.",
+        ) from error
 
 
 async def check(url: str) -> None:

@@ -20,8 +20,8 @@ from typing import Generic, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
-Deferred = Callable[[], tuple[Job[None], Callable[[BaseException], None]] | None]
-"""Makes a job, and who hears of its failure, when its time comes; None when nothing is to do."""
+Deferred = Callable[[], tuple[Job[None], Callable[[BaseException | None], None]] | None]
+"""Makes a job, and who hears how it ended, when its time comes; None when nothing is to do."""
 
 _log = logging.getLogger(__name__)
 
@@ -147,24 +147,23 @@ class _Submitted(Generic[T]):
 
 
 class _Unwatched:
-    """A deferred job; only its failure is told."""
+    """A deferred job, which nobody waits for."""
 
-    def __init__(self, job: Job[None], failed: Callable[[BaseException], None]) -> None:
-        self.job, self.failed = job, failed
+    def __init__(self, job: Job[None], ended: Callable[[BaseException | None], None]) -> None:
+        self.job, self.ended = job, ended
         self.error: BaseException | None = None
 
     def run(self, connection: sqlite3.Connection) -> None:
         self.job(connection)
 
     def settle(self) -> None:
-        if self.error is not None:
-            self.failed(self.error)
+        self.ended(self.error)
 
 
 def _settle_soon(loop: AbstractEventLoop, jobs: Sequence[_Pending]) -> None:
     def settle() -> None:
         for job in jobs:
-            job.settle()
+            loop.call_soon(job.settle)  # each on its own, whatever another one's owner does
 
     loop.call_soon_threadsafe(settle)
 

@@ -22,6 +22,9 @@ from schema.events import (
 
 TokenUsage = Usage
 
+_MOST_TOKENS = 2**53
+"""Beyond it a count is no number of tokens, and no JSON client could read it."""
+
 __all__ = [
     "BaseLLMProvider",
     "ChatEvent",
@@ -55,24 +58,48 @@ async def complete_round(
     """Play one completion strictly: ``DoneEvent`` ends it once, and nothing comes after it.
 
     ``deadline`` is a moment of the event loop's clock; waiting beyond it raises TimeoutError. The
-    provider's stream is closed whenever this one is.
+    provider's stream is closed whenever this one is, and the lists it gets are its own.
     Raises: ProviderFailed when the stream breaks the port's rules.
     """
-    stream = provider.complete(messages, tools)
+    stream = aiter(provider.complete([*messages], [*tools]))
     is_done = False
     try:
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    event = await anext(stream)
+                    event = _checked(await anext(stream))
             except StopAsyncIteration:
                 break
             if is_done:
-                raise ProviderFailed
+                raise ProviderFailed from ValueError("The stream went on after its DoneEvent.")
             is_done = isinstance(event, DoneEvent)
             yield event
     finally:
         if isinstance(stream, AsyncGenerator):
             await stream.aclose()
     if not is_done:
-        raise ProviderFailed
+        raise ProviderFailed from ValueError("The stream ended without a DoneEvent.")
+
+
+def _checked(event: object) -> ChatEvent:
+    """Let through what the port allows: provider code is not ours, and types don't hold it."""
+    match event:
+        case TextChunkEvent(content=str()) | ToolCallEvent(name=str()):
+            return event
+        case DoneEvent(usage=usage):
+            return DoneEvent(_counted(usage))
+        case _:
+            raise ProviderFailed from TypeError(f"The stream has a bad {type(event).__name__}.")
+
+
+def _counted(usage: object) -> Usage:
+    """Check a usage, which may be left out; what is no count of tokens is no sound stream."""
+    match usage:
+        case None:
+            return Usage()
+        case Usage(input_tokens=int(sent), output_tokens=int(received)) if (
+            0 <= sent < _MOST_TOKENS and 0 <= received < _MOST_TOKENS
+        ):
+            return usage
+        case _:
+            raise ProviderFailed from TypeError("The DoneEvent has a bad usage.")

@@ -23,8 +23,8 @@ from schema.values import decoder
 FOLD = "frontdesk_fold"
 """The SQL function that read connections on SQLite provide: Python's ``str.casefold``."""
 
-KEYS = "keys"
-"""The parameter for the parents' keys in the statement of a to-many list."""
+_PARENTS, _PARENT = "frontdesk_parents", "frontdesk_parent"
+"""The parents of a to-many list, as a table of their numbers and keys, and the number's column."""
 
 _INTEGER = sa.Integer()
 _JSON_NULL = sa.literal_column("'null'", sa.String())
@@ -239,22 +239,18 @@ class _Tables:
         """Compile the statement for one to-many list; it is finished for a number of parents."""
         relation = nested.relation
         level = _From(self, self.models[relation.target])
-        keyed, owner = self._owner(level, relation)
+        parent, limits = self._below(level, relation)
         columns, inner = _Columns(), Level()
-        for _, column in relation.pairs:
-            columns.place(owner, column)
+        columns.chosen.append(parent.label("c0"))
         inner_path = (*path, relation.name)
         inner.node = self.node(level, (), nested.selection, columns, inner.branches, inner_path)
-        parents = [_of(owner, column) for _, column in relation.pairs]
-        keyset: sa.BindParameter[object] = sa.bindparam(KEYS, expanding=True)
         number = sa.func.row_number().over(
-            partition_by=parents, order_by=[_of(level.rows, c) for c in level.model.key]
+            partition_by=parent, order_by=[_of(level.rows, c) for c in level.model.key]
         )
-        chosen = parents[0] if len(parents) == 1 else sa.tuple_(*parents)
         window = (
             sa.select(*columns.chosen, number.label("place"))
             .select_from(level.source)
-            .where(chosen.in_(keyset), *keyed, *level.where((), visible=True))
+            .where(*limits, *level.where((), visible=True))
             .subquery("w")
         )
         page = (
@@ -264,25 +260,54 @@ class _Tables:
         )
 
         def finish(count: int) -> Statement:
-            sample = [0] * count if len(parents) == 1 else [(0,) * len(parents)] * count
-            return self.text(page.params({KEYS: sample}))
+            return self.text(page.add_cte(_parents(relation, count)))
 
         return Branch(holder, relation.name, keys, nested.limit, inner, finish)
 
-    def _owner(
+    def _below(
         self, level: "_From", relation: Relation
-    ) -> tuple[list[ColumnElement[bool]], FromClause]:
-        """The rows that hold the parents' keys: the target's own, or the link's, each pair once."""
+    ) -> tuple[ColumnElement[object], list[ColumnElement[bool]]]:
+        """Put the parents before ``level``, and the link, each pair once; give their number."""
+        parents = sa.table(_PARENTS, *_parent_columns(relation))
+        number: ColumnElement[object] = parents.c[_PARENT]
+        link = level.rows if relation.link is None else self.use(relation.link)
+        # The stored column stands first: its collation decides which keys are equal.
+        ties = [
+            _of(link, theirs) == parents.c[f"k{at}"]
+            for at, (_, theirs) in enumerate(relation.pairs)
+        ]
+        owner, limits = parents.join(link, sa.and_(*ties)), list[ColumnElement[bool]]()
         if relation.link is None:
-            return [], level.rows
-        link, ends = self.use(relation.link), [b for _, b in relation.pairs]
-        ends += [a for a, _ in relation.link_pairs]
+            level.source = owner
+            return number, limits
         limits = self.visible(relation.link, link)
-        if not is_unique(relation.link, ends):
-            distinct = sa.select(*(_of(link, c) for c in ends)).where(*limits).distinct()
-            link, limits = distinct.subquery(f"d{self._uses}"), []
-        level.source = level.source.join(link, _joined(link, relation, level.rows))
-        return limits, link
+        ends = [a for a, _ in relation.link_pairs]
+        if is_unique(relation.link, [*ends, *(b for _, b in relation.pairs)]):
+            level.source = owner.join(level.rows, _joined(link, relation, level.rows))
+            return number, limits
+        pairs = sa.select(number, *(_of(link, end) for end in ends)).select_from(owner)
+        once = pairs.where(*limits).distinct().subquery(f"d{self._uses}")
+        level.source = once.join(level.rows, _joined(once, relation, level.rows))
+        return once.c[_PARENT], []
+
+
+def _parent_columns(relation: Relation) -> list[sa.ColumnClause[object]]:
+    kinds = [theirs.type for _, theirs in relation.pairs]
+    number: sa.ColumnClause[object] = sa.column(_PARENT, _INTEGER)
+    return [number, *(sa.column(f"k{at}", kind) for at, kind in enumerate(kinds))]
+
+
+def _parents(relation: Relation, count: int) -> sa.CTE:
+    """The table of ``count`` parents, whose keys are parameters."""
+    columns = _parent_columns(relation)
+    rows = [
+        (
+            sa.literal_column(str(number), _INTEGER),
+            *(_value(f"k{number}_{at}", column.type) for at, column in enumerate(columns[1:])),
+        )
+        for number in range(1, count + 1)
+    ]
+    return sa.values(*columns, name=_PARENTS).data(rows).cte(_PARENTS)
 
 
 def _joined(link: FromClause, relation: Relation, target: FromClause) -> ColumnElement[bool]:

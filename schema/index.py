@@ -24,6 +24,7 @@ from schema.managers import MANAGER, Manager
 from schema.values import LOOKUPS
 
 MAX_FOUND = 10
+_MAX_QUERY = 1_000
 
 Reason = Literal["name", "alias", "field", "relation", "description", "catalogue"]
 
@@ -34,6 +35,8 @@ _WEIGHTS: Mapping[Reason, float] = {
     "relation": 0.55,
     "description": 0.4,
 }
+
+_Sequence = tuple[str, ...]
 
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -75,8 +78,9 @@ class SchemaIndex:
         }
         self._schemas = {m.name: _schema(m) for m in managers}
         self._cards = {m.name: _card(m) for m in managers}
-        self._words, self._sizes = _inverted(managers)
-        self._naming = _naming(managers)
+        self._joined = _joined_names(managers)
+        self._words, self._sizes = _inverted(managers, self._joined)
+        self._common = _common_names(managers)
         content = orjson.dumps(list(self._schemas.values()), option=orjson.OPT_SORT_KEYS)
         self.fingerprint = hashlib.sha256(content).hexdigest()
 
@@ -89,24 +93,31 @@ class SchemaIndex:
         return self._names[model]
 
     def search(self, query: str) -> list[Json]:
-        """Rank managers by the words of ``query``; if all are generic, list the catalogue."""
-        words = set(_tokens(query))
-        asked = {w for w in words if w not in _STOP_WORDS or w in self._naming}
+        """Rank managers by the words of ``query``; if all are generic, list the catalogue.
+
+        A name that only joins other managers' whole names, as ProjectPart joins Project and Part,
+        counts as a name only where its words stand together in the query.
+        """
+        words = tuple(_tokens(query[:_MAX_QUERY]))
+        asked = {w for w in words if w not in _STOP_WORDS or w in self._common}
         if not words:
             return []
         if not asked:
             names = list(self.managers)[:MAX_FOUND]
             return [self._found(name, 0.0, "catalogue") for name in names]
-        known = [self._words[token] for token in asked if token in self._words]
+        meant = self._together(words)
+        known = [(token, self._words[token]) for token in asked if token in self._words]
         scores: dict[str, float] = defaultdict(float)
         best: dict[str, tuple[float, Reason]] = {}
         hits: dict[str, int] = defaultdict(int)
         possible = 0.0
-        for places in known:
+        for token, places in known:
             # A word that many managers share says less about each of them.
             rarity = log(1 + len(self.managers) / len(places))
             possible += rarity
             for name, reason in places.items():
+                if name in meant and token in meant[name]:
+                    reason = "name"
                 weight = _WEIGHTS[reason]
                 scores[name] += rarity * weight
                 hits[name] += reason == "name"
@@ -118,6 +129,12 @@ class SchemaIndex:
             key=lambda name: (-scores[name], self._sizes[name] - hits[name], name),
         )
         return [self._found(n, round(scores[n] / possible, 2), best[n][1]) for n in ranked]
+
+    def _together(self, words: _Sequence) -> Mapping[str, _Sequence]:
+        """The joined names that stand in ``words``, with their own words."""
+        lengths = {len(name) for name in self._joined}
+        runs = (words[at : at + length] for at in range(len(words)) for length in lengths)
+        return {name: run for run in runs for name in self._joined.get(run, ())}
 
     def _found(self, name: str, score: float, reason: Reason) -> Json:
         card = self._cards[name]
@@ -159,13 +176,6 @@ class SchemaIndex:
             hops.append({"from": before, "field": field, "to": end, "many": many})
             end = before
         return {"found": True, "hops": hops[::-1]}
-
-    def summaries(self) -> list[JsonObject]:
-        """Every manager in order of name: {"manager", "description", "relations": [names]}."""
-        return [
-            {"manager": m.name, "description": m.description, "relations": [*m.links]}
-            for m in self.managers.values()
-        ]
 
 
 def _relation_cards(manager: Manager) -> list[Json]:
@@ -220,18 +230,39 @@ def _schema(manager: Manager) -> JsonObject:
 _Words = dict[str, dict[str, Reason]]
 
 
-def _inverted(managers: list[Manager]) -> tuple[_Words, dict[str, int]]:
-    """For each token the managers that have it, with the best place it has there."""
+def _joined_names(managers: list[Manager]) -> Mapping[_Sequence, list[str]]:
+    """By their words, the managers whose names are whole names of others, one after the other."""
+    names = {m.name: tuple(t for t in _tokens(m.name) if t != "manager") for m in managers}
+    whole, joined = frozenset(names.values()), defaultdict[_Sequence, list[str]](list)
+    for name, words in names.items():
+        reached = {0}
+        for end in range(1, len(words) + 1):
+            parts = (words[start:end] for start in reached)
+            if any(part in whole and part != words for part in parts):
+                reached.add(end)
+        if words and len(words) in reached:
+            joined[words].append(name)
+    return dict(joined)
+
+
+def _inverted(
+    managers: list[Manager], joined: Mapping[_Sequence, list[str]]
+) -> tuple[_Words, dict[str, int]]:
+    """For each token the managers that have it, with the best place it has there.
+
+    The words of a ``joined`` name say what it relates, so they count as relations.
+    """
+    relating = {name for names in joined.values() for name in names}
     words: _Words = defaultdict(dict)
     sizes: dict[str, int] = {}
     for manager in managers:
         own = set(_tokens(manager.name))
         sizes[manager.name] = len(own)
         places: tuple[tuple[Reason, str], ...] = (
-            ("name", manager.name),
+            ("name", "" if manager.name in relating else manager.name),
             ("alias", " ".join(manager.aliases)),
             ("field", " ".join(manager.columns)),
-            ("relation", " ".join(manager.links)),
+            ("relation", " ".join([manager.name, *manager.links])),
             ("description", f"{manager.description} {manager.use_when}"),
         )
         for reason, text in places:
@@ -240,10 +271,10 @@ def _inverted(managers: list[Manager]) -> tuple[_Words, dict[str, int]]:
     return dict(words), sizes
 
 
-def _naming(managers: list[Manager]) -> frozenset[str]:
-    """Tokens that name a manager: they count even if they are stop words elsewhere."""
-    texts = (text for m in managers for text in (m.name, *m.aliases))
-    return frozenset(token for text in texts for token in _tokens(text)) - {"manager"}
+def _common_names(managers: list[Manager]) -> frozenset[str]:
+    """Stop words that count after all, because some name or alias has no other words."""
+    texts = [frozenset(_tokens(text)) for m in managers for text in (m.name, *m.aliases)]
+    return frozenset[str]().union(*(t for t in texts if t <= _STOP_WORDS)) - {"manager"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +291,19 @@ class View:
     values: Mapping[str, object]
     shape: str
 
-    def manager(self, name: str, parameter: str = "manager") -> Manager:
+    @property
+    def managers(self) -> Mapping[str, Manager]:
+        """The managers this actor may see, in order of name."""
+        return self.index.managers
+
+    def manager(self, name: str) -> Manager:
         """The manager of this name. Raises: ToolRetry; a hidden one is unknown."""
         found = self.index.find(name)
         if found is None:
-            names = self.index.managers
-            hint = nearest(name, names)
-            raise ToolRetry(f"Unknown {parameter} {echo(name)}.{hint} Managers: {listed(names)}.")
+            hint = nearest(name, self.managers)
+            raise ToolRetry(
+                f"Unknown manager {echo(name)}.{hint} Managers: {listed(self.managers)}."
+            )
         return found
 
     def names(self, model: type) -> Names:
@@ -284,7 +321,3 @@ class View:
     def find_path(self, from_manager: str, to_manager: str) -> JsonObject:
         """See ``SchemaIndex.find_path``."""
         return self.index.find_path(from_manager, to_manager)
-
-    def summaries(self) -> list[JsonObject]:
-        """See ``SchemaIndex.summaries``; the same for every actor who sees the same managers."""
-        return self.index.summaries()

@@ -6,10 +6,9 @@ is hidden, and without relations to what is not exposed. Source: design.md 5.
 """
 
 import re
-import sys
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import NewType, cast
 
 import strawberry
@@ -104,8 +103,8 @@ class Managers:
         ``name`` defaults to the class's, ``description`` to its docstring. ``hide`` takes columns
         and relations away everywhere. ``visible`` gives, sync or async, a filter for an actor:
         ``{"owner__subject": actor.subject}``; it may use hidden columns and unexposed models. An
-        empty filter shows all rows; None, another type, an unknown name, a value that does not fit
-        or an exception shows none.
+        empty filter shows all rows; None, another type, an unknown name, a value that does not fit,
+        a list of more than 1,024 values or an exception shows none.
         """
         self._exposed.append(
             _Exposed(
@@ -156,7 +155,7 @@ class Managers:
     def _check_names(self, known: Mapping[type, _Exposed]) -> None:
         seen: dict[str, str] = {}
         for item in self._exposed:
-            folded = item.name.casefold()
+            folded = _root_name(item.name).casefold()
             if folded in seen or known[item.model] is not item:
                 raise ConfigurationError(
                     "E001",
@@ -164,18 +163,20 @@ class Managers:
                     "Expose each model once, and give models of the same name another name=.",
                 )
             seen[folded] = item.name
-            if not _GRAPHQL_NAME.fullmatch(item.name) or item.name in _RESERVED:
+            is_reserved = item.name in _RESERVED or iskeyword(item.name)
+            if not _GRAPHQL_NAME.fullmatch(item.name) or is_reserved:
                 raise ConfigurationError(
                     "E001",
                     f"{item.name} can't be a manager's name.",
-                    "Give expose() a name= of ASCII letters, digits and underscores.",
+                    "Give expose() a name= of ASCII letters, digits and underscores, which is no"
+                    " word of Python or GraphQL.",
                 )
 
 
 _GRAPHQL_NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
     "Query Mutation Subscription String Int Float Boolean ID BigInt Decimal Date DateTime Time"
-    " UUID JSON".split()
+    " UUID JSON list object".split()
 )
 
 
@@ -283,18 +284,21 @@ _ANNOTATIONS: Mapping[ValueType, StrawberryAnnotation] = {
 
 
 @dataclass(frozen=True, slots=True)
-class GraphRead:
-    """A root field of a GraphQL request in the words of the ``query`` tool."""
+class QueryRequest:
+    """One page to read, as the ``query`` tool and GraphQL ask for it; None means the default.
+
+    ``fields`` mixes names with {"relation": [...]} or {"relation": {"fields": [...], "limit": 9}}.
+    """
 
     manager: str
-    fields: list[Json]
-    filters: Json
-    order_by: list[Json] | None
-    limit: int | None
-    offset: int
+    fields: list[Json] | None = None
+    filters: Json = None
+    order_by: list[Json] | None = None
+    limit: Json = None
+    offset: Json = None
 
 
-Resolve = Callable[[GraphRead, object], Awaitable[Sequence[Json]]]
+Resolve = Callable[[QueryRequest, object], Awaitable[Sequence[Json]]]
 """Answers a root field; the second argument is the request's context value."""
 
 
@@ -306,7 +310,7 @@ def camel(name: str) -> str:
 
 def graphql_schema(managers: Sequence[Manager], resolve: Resolve) -> strawberry.Schema:
     """Build the schema: a type per manager, and a list of each at the root."""
-    types: dict[str, object] = {}
+    types: dict[str, type] = {}
     names = {manager.name: manager for manager in managers}
     for manager in managers:
         types[manager.name] = _type(manager.name, _fields(manager, types), manager.description)
@@ -317,26 +321,13 @@ def graphql_schema(managers: Sequence[Manager], resolve: Resolve) -> strawberry.
         )
     query = _type("Query", roots, "The exposed managers.")
     config = StrawberryConfig(scalar_map=_SCALARS, default_resolver=_member)
-    with _deep_calls(_CALLS_PER_HOP * len(managers)):
-        schema = strawberry.Schema(query=query, config=config)
+    # Types that are given need not be found by recursion, which would go as deep as paths do.
+    every = [types[name] for name in names]
+    schema = strawberry.Schema(query=query, types=every, config=config)
     root = query_type(schema)
     for manager in managers:
-        root.fields[_root_name(manager)].extensions[MANAGER] = manager
+        root.fields[_root_name(manager.name)].extensions[MANAGER] = manager
     return schema
-
-
-_CALLS_PER_HOP = 10
-
-
-@contextmanager
-def _deep_calls(more: int) -> Generator[None]:
-    """Let Python calls nest deeper: graphql-core follows relations by recursion, hop by hop."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(limit + more)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 def _type(name: str, fields: Sequence[StrawberryField], description: str) -> type:
@@ -359,8 +350,8 @@ def query_type(schema: strawberry.Schema) -> GraphQLObjectType:
     return found
 
 
-def _root_name(manager: Manager) -> str:
-    return camel(manager.name[:1].lower() + manager.name[1:]) + "List"
+def _root_name(manager: str) -> str:
+    return camel(manager[:1].lower() + manager[1:]) + "List"
 
 
 def _member(row: object, name: str) -> object:
@@ -369,7 +360,7 @@ def _member(row: object, name: str) -> object:
     return cast("Mapping[str, object]", row)[name] if isinstance(row, Mapping) else None
 
 
-def _fields(manager: Manager, types: dict[str, object]) -> list[StrawberryField]:
+def _fields(manager: Manager, types: dict[str, type]) -> list[StrawberryField]:
     fields = [
         _field(name, column.description, _ANNOTATIONS[column.type])
         for name, column in manager.columns.items()
@@ -410,7 +401,7 @@ def _related(
 def _root(
     manager: Manager,
     names: Mapping[str, Manager],
-    types: dict[str, object],
+    types: dict[str, type],
     resolve: Resolve,
 ) -> StrawberryField:
     async def rows(
@@ -426,7 +417,7 @@ def _root(
             if isinstance(field, SelectedField)
             for inner in field.selections
         ]
-        read = GraphRead(
+        request = QueryRequest(
             manager.name,
             _asked(asked, manager, names),
             # The JSON scalar admits JSON only, but its Python type can't say so.
@@ -435,12 +426,12 @@ def _root(
             limit,
             offset,
         )
-        return await resolve(read, info.context)
+        return await resolve(request, info.context)
 
     rows.__doc__ = None
     return StrawberryField(
-        python_name=_root_name(manager),
-        graphql_name=_root_name(manager),
+        python_name=_root_name(manager.name),
+        graphql_name=_root_name(manager.name),
         type_annotation=StrawberryAnnotation(f"list[{manager.name}] | None", namespace=types),
         description=manager.description or None,
         base_resolver=StrawberryResolver(rows),
@@ -469,7 +460,9 @@ def _asked(
         link = manager.links[name]
         below: Json = _asked(asked, names[link.target], names)
         if link.relation.many:
-            below = {"fields": below, "limit": max(limits[name])}
+            # A limit that can't be, if any, is the one to ask for: it is refused.
+            limit = max(limits[name], key=lambda asked: (asked < 1, asked))
+            below = {"fields": below, "limit": limit}
         fields.append({name: below})
     # A selection of __typename alone still needs a row to stand for.
     return fields or [next(iter(manager.columns))]

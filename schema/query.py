@@ -19,11 +19,11 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from schema.compile import NEVER, Compiler, Condition, Order, Selection
-from schema.errors import ToolError, ToolFailed, ToolRetry, guarded
+from schema.errors import ConfigurationError, ToolError, ToolFailed, ToolRetry, guarded
 from schema.events import Actor, Json, JsonObject
 from schema.filters import Filter, Names, parse, shape
 from schema.index import SchemaIndex, View
-from schema.managers import GraphRead, Manager, Managers, graphql_schema, query_type
+from schema.managers import Manager, Managers, QueryRequest, graphql_schema, query_type
 from schema.reads import Reads, check_tables, read_engine, sqlite_url
 from schema.request import is_object, select, sort, whole
 from schema.rows import Compiled, Rows, TooManyRows
@@ -34,21 +34,6 @@ log = logging.getLogger(__name__)
 MAX_RESULTS = 200
 MAX_RESULT_BYTES = 256 * 1024
 _SHAPES = 1_024
-
-
-@dataclass(frozen=True, slots=True)
-class QueryRequest:
-    """One page to read, as the ``query`` tool is asked for it; None means the default.
-
-    ``fields`` mixes names with {"relation": [...]} or {"relation": {"fields": [...], "limit": 9}}.
-    """
-
-    manager: str
-    fields: list[Json] | None = None
-    filters: JsonObject | None = None
-    order_by: list[Json] | None = None
-    limit: Json = None
-    offset: Json = None
 
 
 @dataclass(slots=True)
@@ -113,7 +98,14 @@ class Reader:
         async with AsyncExitStack() as opening:
             self._reads = await opening.enter_async_context(Reads(engine))
             exposed = self.index.managers.values()
-            await self._reads.run(lambda c: check_tables(c, exposed, str(url.database)))
+            try:
+                await self._reads.run(lambda c: check_tables(c, exposed, str(url.database)))
+            except DBAPIError as error:
+                raise ConfigurationError(
+                    "E001",
+                    f"The database {url.database} can't be read: {error.orig}.",
+                    "Give the URL of a SQLite file that no other program keeps locked.",
+                ) from error
             self._open = opening.pop_all()
         return self
 
@@ -188,7 +180,9 @@ class Reader:
         manager = view.manager(request.manager)
         limit = min(whole("limit", request.limit, 1, self._max_results), self._max_results)
         offset = whole("offset", request.offset, 0, 0)
-        filters = request.filters or {}
+        filters = {} if request.filters is None else request.filters
+        if not is_object(filters):
+            raise ToolRetry("filters: must be an object.")
         known = self._shape(request, manager, filters, view)
         values = {**view.values, **known.filter.values(filters)}
 
@@ -234,17 +228,11 @@ class Reader:
             self._shapes[key] = known
         return known
 
-    async def _resolve(self, read: GraphRead, context: object) -> Sequence[Json]:
+    async def _resolve(self, request: QueryRequest, context: object) -> Sequence[Json]:
         """Answer a GraphQL root field with the rows that the tool gives."""
         if not isinstance(context, View):
             raise TypeError("the context value of a GraphQL request must be a View")
-        filters = read.filters
-        if filters is not None and not is_object(filters):
-            raise ToolRetry("filters: must be an object.")
-        request = QueryRequest(
-            read.manager, read.fields, filters, read.order_by, read.limit, read.offset
-        )
-        rows, _ = await self._read(request, context)
+        rows, _ = await guarded("a GraphQL read", lambda: self._read(request, context))
         return _fit(rows)
 
 

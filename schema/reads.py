@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -28,6 +30,8 @@ from schema.managers import Manager, Managers
 
 _THREADS = 4
 _INTERRUPT_EVERY_S = 0.005
+_LOCK_WAIT_S = 30
+_LOCK_STEP_MS = 50
 _PREPARE_WAIT_S = 600
 
 _READY = "frontdesk-read"
@@ -65,7 +69,7 @@ def read_engine(url: URL) -> Engine:
         path = f"file:{quote(str(Path(path).resolve()))}?mode=rw"
 
     def connect() -> sqlite3.Connection:
-        return sqlite3.connect(path, uri=True, check_same_thread=False, timeout=30)
+        return sqlite3.connect(path, uri=True, check_same_thread=False)
 
     return sa.create_engine(
         "sqlite://", creator=connect, poolclass=sa.QueuePool, pool_size=_THREADS, max_overflow=0
@@ -81,6 +85,8 @@ def _driver(connection: Connection) -> sqlite3.Connection:
         # Without the driver's own transactions the BEGIN of a read is ours.
         driver.isolation_level = None
         driver.execute("PRAGMA query_only=ON")
+        # The driver's wait for a lock can't be interrupted; ours, between steps, can.
+        driver.execute(f"PRAGMA busy_timeout={_LOCK_STEP_MS}")
         driver.create_function(FOLD, 1, _fold, deterministic=True)
         connection.info[_READY] = True
     return driver
@@ -107,18 +113,37 @@ class _Job:
                     raise _Stopped
                 self._running = driver
             try:
-                connection.exec_driver_sql("BEGIN")
-                return operation(connection)
+                return self._unlocked(connection, operation)
             finally:
                 # From here on the connection may serve another read, which must not be hit.
                 with self._lock:
                     self._running = None
+
+    def _unlocked(self, connection: Connection, operation: Callable[[Connection], _T]) -> _T:
+        """Run the operation in a transaction, from the start again while another has the lock."""
+        patience = monotonic() + _LOCK_WAIT_S
+        while True:
+            connection.exec_driver_sql("BEGIN")
+            try:
+                return operation(connection)
+            except OperationalError as error:
+                if self._stopped or not _is_locked(error) or monotonic() > patience:
+                    raise
+            connection.rollback()
 
     def interrupt(self) -> None:
         with self._lock:
             self._stopped = True
             if self._running is not None:
                 self._running.interrupt()
+
+
+def _is_locked(error: OperationalError) -> bool:
+    cause = error.orig
+    return isinstance(cause, sqlite3.Error) and cause.sqlite_errorcode & 0xFF in _LOCKED
+
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class _Stopped(Exception):

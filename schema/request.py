@@ -74,6 +74,8 @@ class _Selector:
             chosen |= manager.columns
         elif not fields:
             raise ToolRetry(f"{_where(path)}: must name at least one field.")
+        # Repeated names count too: the shape of a request is kept, so it must be small.
+        self._count(len(fields or ()))
         for item in fields or ():
             match item:
                 case "*" if not path:
@@ -91,10 +93,13 @@ class _Selector:
                     chosen[name] = self._nested(manager, name, asked, path)
                 case _:
                     raise ToolRetry(f"{_where(path)}: {_SHAPE}")
-        self._fields += len(chosen)
+        self._count(max(0, len(chosen) - len(fields or ())))
+        return Selection(manager.model, tuple(chosen.values()))
+
+    def _count(self, more: int) -> None:
+        self._fields += more
         if self._fields > MAX_FIELDS:
             raise ToolRetry(f"fields: at most {MAX_FIELDS} fields can be asked for.")
-        return Selection(manager.model, tuple(chosen.values()))
 
     def _column(self, manager: Manager, name: str, path: tuple[str, ...]) -> Column:
         column = manager.columns.get(name)

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from sqlalchemy.engine import Connection
 
 from schema.events import Json, JsonObject
-from schema.values import Decode
+from schema.values import UNFIT, Decode
 
 MAX_RELATED_ROWS = 10_000
 """Rows of to-many lists that one read may gather, over all levels."""
 
 _KEYS_AT_ONCE = 512
-_UNFIT = (ValueError, TypeError, ArithmeticError, LookupError)
 
 Row = Sequence[object]
 Values = Mapping[str, object]
@@ -84,7 +83,7 @@ class Node:
         for name, place, decode in self.cells:
             try:
                 shown[name] = decode(row[place])
-            except _UNFIT:
+            except UNFIT:
                 shown[name] = None
                 where = ".".join((*self.path, name))
                 notes.add(f"{where}: null stands for a stored value that is infinite or not valid")
@@ -97,7 +96,7 @@ class Node:
         show = self.show
         try:
             return [shown for row in rows if (shown := show(row)) is not None]
-        except _UNFIT:
+        except UNFIT:
             pages = (self.show_fitting(row, notes) for row in rows)
             return [shown for shown in pages if shown is not None]
 
@@ -119,8 +118,8 @@ class Level:
 class Branch:
     """A to-many list below a level: ``keys`` are the places of the parents' keys in their row.
 
-    ``holder`` leads from a shown parent to the object that holds the list ``name``. The list's own
-    rows begin with the parent's key. ``finish`` makes the statement for a number of parents.
+    ``holder`` leads from a shown parent to the object that holds the list ``name``. ``finish``
+    makes the statement for a number of parents, whose rows begin with the number of their parent.
     """
 
     holder: tuple[str, ...]
@@ -177,10 +176,10 @@ def _fill(
         key = tuple([parent[place] for place in branch.keys])
         # Parents with the same key share one list; a key that is not whole has no rows.
         holder[branch.name] = [] if None in key else lists.setdefault(key, [])
-    found = _related(connection, branch, list(lists), values, rows)
-    width, kept, kept_shown = len(branch.keys), list[Row](), list[JsonObject]()
-    for row, item in zip(found, branch.level.node.show_all(found, rows.notes), strict=True):
-        place = lists[tuple(row[:width])]
+    found, places = _related(connection, branch, lists, values, rows)
+    kept, kept_shown = list[Row](), list[JsonObject]()
+    shown_rows = branch.level.node.show_all(found, rows.notes)
+    for row, place, item in zip(found, places, shown_rows, strict=True):
         if len(place) == branch.limit:
             rows.truncated = True
             continue
@@ -203,21 +202,31 @@ def _holder(top: JsonObject, branch: Branch) -> JsonObject | None:
 
 
 def _related(
-    connection: Connection, branch: Branch, keys: Sequence[Row], values: Values, rows: Rows
-) -> list[Row]:
-    found: list[Row] = []
+    connection: Connection,
+    branch: Branch,
+    lists: Mapping[Row, list[Json]],
+    values: Values,
+    rows: Rows,
+) -> tuple[list[Row], list[list[Json]]]:
+    """Read the rows of ``lists``, which are by parents' keys, and say which list each is for.
+
+    The database alone decides which keys are equal, so rows know their parent by its number.
+    """
+    found, places = list[Row](), list[list[Json]]()
+    keys = list(lists)
     for start in range(0, len(keys), _KEYS_AT_ONCE):
         some = keys[start : start + _KEYS_AT_ONCE]
         count = 1 << (len(some) - 1).bit_length()
         given: dict[str, object] = {**values, "many": branch.limit + 1}
         for number in range(1, count + 1):
-            key = some[min(number, len(some)) - 1]
-            if len(key) == 1:
-                given[f"keys_{number}"] = key[0]
-            else:
-                given |= {f"keys_{number}_{at}": part for at, part in enumerate(key, 1)}
-        found += branch.statement(count).run(connection, given)
-        rows.related += len(found)
+            for at in range(len(branch.keys)):
+                # A key without a value leads to no row.
+                given[f"k{number}_{at}"] = some[number - 1][at] if number <= len(some) else None
+        numbered: dict[object, list[Json]] = {n: lists[key] for n, key in enumerate(some, 1)}
+        related = branch.statement(count).run(connection, given)
+        found += related
+        places += [numbered[row[0]] for row in related]
+        rows.related += len(related)
         if rows.related > MAX_RELATED_ROWS:
             raise TooManyRows
-    return found
+    return found, places

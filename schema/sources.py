@@ -118,11 +118,17 @@ def _unique_keys(table: sa.Table) -> Iterator[set[sa.Column[object]]]:
         if isinstance(constraint, sa.UniqueConstraint):
             yield set(constraint.columns)
     for index in table.indexes:
-        if index.unique:
+        if index.unique and not _is_partial(index):
             yield set(index.columns)
     for column in table.columns:
         if column.unique:
             yield {column}
+
+
+def _is_partial(index: sa.Index) -> bool:
+    """True for an index with a WHERE, which leaves the other rows free to repeat a key."""
+    given = index.dialect_kwargs.items()
+    return any(name.endswith("_where") and value is not None for name, value in given)
 
 
 class SQLModelSource:
@@ -154,7 +160,8 @@ def _describe(mapper: Mapper[object]) -> ModelDescription:
             "Expose the base model, or give this model a table of its own.",
         )
     notes = _field_descriptions(model)
-    read = {p.key: _column(p, table, notes) for p in mapper.column_attrs}
+    key = tuple(column for column in table.columns if column in mapper.primary_key)
+    read = {p.key: _column(p, table, key, notes) for p in mapper.column_attrs}
     order = {name: place for place, name in enumerate(notes)}
     found = sorted((c for c in read.values() if c), key=lambda c: order.get(c.name, len(order)))
     return ModelDescription(
@@ -163,7 +170,7 @@ def _describe(mapper: Mapper[object]) -> ModelDescription:
         table=table,
         columns=tuple(found),
         relations=tuple(_relation(r, table) for r in mapper.relationships),
-        key=tuple(table.primary_key.columns),
+        key=key,
         description=_docstring(model),
         unread=frozenset(name for name, column in read.items() if column is None),
     )
@@ -190,7 +197,10 @@ def _field_descriptions(model: type) -> dict[str, str]:
 
 
 def _column(
-    attribute: ColumnProperty[object], table: sa.Table, notes: dict[str, str]
+    attribute: ColumnProperty[object],
+    table: sa.Table,
+    key: tuple[sa.Column[object], ...],
+    notes: dict[str, str],
 ) -> Column | None:
     """Read one mapped attribute; computed ones and types without a wire form give None."""
     column = attribute.columns[0]
@@ -205,7 +215,7 @@ def _column(
         column=column,
         type=value_type,
         nullable=bool(column.nullable),
-        primary_key=column.primary_key,
+        primary_key=column in key,
         description=" ".join((notes.get(attribute.key) or column.comment or "").split()),
         choices=tuple(choices(stored)) if isinstance(stored, sa.Enum) else (),
     )

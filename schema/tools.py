@@ -194,11 +194,11 @@ async def _find_path(args: JsonObject, context: ToolContext) -> Json:
 
 
 async def _query(args: JsonObject, context: ToolContext) -> Json:
-    fields, order_by, filters = args.get("fields"), args.get("order_by"), args.get("filters")
+    fields, order_by = args.get("fields"), args.get("order_by")
     request = QueryRequest(
         manager=_text(args, "manager"),
         fields=fields if isinstance(fields, list) else None,
-        filters=filters if is_object(filters) else None,
+        filters=args.get("filters"),
         order_by=order_by if isinstance(order_by, list) else None,
         limit=args.get("limit"),
         offset=args.get("offset"),

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import Enum
 from typing import Literal, TypeVar, cast
 from uuid import UUID
@@ -46,12 +46,18 @@ Coerce = Callable[[object], object]
 _EXACT = 2**53 - 1
 _INT64 = range(-(2**63), 2**63)
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER_TEXT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _MAX_TEXT = 10_000
+_MAX_PART = 1_000
 _MAX_EXPONENT = 300
 
 
 class Unfit(ValueError):
     """A stored value has no form on the wire."""
+
+
+UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
+"""What a column's own type raises, on the way in or out, about a value that it does not take."""
 
 
 class Refused(ValueError):
@@ -186,7 +192,7 @@ def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
     Values come as JSON, or as Python has them when a project's code made the filter.
     """
     if lookup == "icontains":
-        return lambda value: f"%{_escape(_take_text(value).casefold())}%"
+        return lambda value: f"%{_escape(_take_text(value, _MAX_PART).casefold())}%"
     take = _take_choice(column) if column.type == "enum" else _TAKE[column.type]
     stored = column.column.type
     bind = stored.dialect_impl(dialect).bind_processor(dialect)
@@ -196,7 +202,11 @@ def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
         taken = take(value)
         if drop_zone and isinstance(taken, datetime):
             taken = taken.replace(tzinfo=None)
-        return taken if bind is None else bind(taken)
+        try:
+            return taken if bind is None else bind(taken)
+        except UNFIT:
+            # The column's own type may take less than its kind of value; it says so by raising.
+            raise Refused("does not fit the field") from None
 
     return coerce
 
@@ -210,11 +220,11 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _take_text(value: object) -> str:
+def _take_text(value: object, longest: int = _MAX_TEXT) -> str:
     if not isinstance(value, str):
         raise Refused("must be a text")
-    if len(value) > _MAX_TEXT:
-        raise Refused(f"must be at most {_MAX_TEXT} characters")
+    if len(value) > longest:
+        raise Refused(f"must be at most {longest} characters")
     if "\0" in value:
         raise Refused("must not hold NUL characters")
     if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
@@ -242,12 +252,13 @@ def _take_integer(value: object) -> int:
 def _take_decimal(value: object) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise Refused("must be a number")
-    if isinstance(value, str) and len(value) > _MAX_EXPONENT:
-        raise Refused("must be a number of sensible length")
-    try:
-        number = Decimal(str(value) if isinstance(value, float) else value)
-    except InvalidOperation:
-        raise Refused("must be a number") from None
+    if isinstance(value, str):
+        if len(value) > _MAX_EXPONENT:
+            raise Refused("must be a number of sensible length")
+        # Decimal itself reads more: other scripts' digits, underscores, NaN.
+        if not _NUMBER_TEXT.fullmatch(value.strip()):
+            raise Refused("must be a number")
+    number = Decimal(str(value) if isinstance(value, float) else value)
     if not number.is_finite():
         raise Refused("must be a finite number")
     if abs(number.adjusted()) > _MAX_EXPONENT:

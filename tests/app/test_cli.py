@@ -1,6 +1,11 @@
 """The command as a newcomer meets it: what it serves, and what it says when something is amiss."""
 
 import re
+import socket
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -39,6 +44,71 @@ def test_several_workers_serve_one_database(tmp_path: Path) -> None:
                 assert again.content.count(b"data: ") == len(first.json()["events"])
 
 
+SLOW = """
+import asyncio, pathlib, secrets
+from providers.base import TextChunkEvent
+
+class Slow:
+    async def complete(self, messages, tools):
+        yield TextChunkEvent("Well, ")
+        for word in messages[-1].content.split():
+            yield TextChunkEvent(word * 50_000)
+        pathlib.Path("begun-" + secrets.token_hex(8)).touch()
+        await asyncio.sleep(600)
+"""
+
+
+@pytest.mark.covers("H25", "P36")
+@pytest.mark.parametrize("server", [(UVICORN, "app.main:app"), (FRONTDESK, "serve")])
+def test_a_server_that_is_told_to_end_ends_its_answers_with_an_event(
+    tmp_path: Path, server: tuple[Path, str]
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    with ThreadPoolExecutor() as pool:
+        with serving(tmp_path, *server, managers=TOY, provider="slow.Slow") as url:
+            doors = ("", "stream/", "stream/")
+            asked = [
+                pool.submit(httpx.post, f"{url}/chat/{door}", json={"text": "Hi"}, timeout=30)
+                for door in doors
+            ]
+            while len(list(tmp_path.glob("begun-*"))) < len(doors):
+                time.sleep(0.05)  # another process begins; there is nothing to wait on
+            told = time.monotonic()
+        assert time.monotonic() - told < 10
+        for answer in asked:
+            response = answer.result()
+            assert response.status_code == 200
+            assert "Well, " in response.text
+            assert response.text.count('"code":"interrupted"') == 1
+
+
+@pytest.mark.covers("H25", "P34")
+def test_a_client_that_does_not_read_can_not_keep_a_server_from_ending(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    body = b'{"text":"%b"}' % (b"much " * 50)
+    head = b"POST /chat/stream/ HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with serving(tmp_path, UVICORN, "app.main:app", managers=TOY, provider="slow.Slow") as url:
+            client.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+            client.sendall(head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            while not list(tmp_path.glob("begun-*")):
+                time.sleep(0.05)  # another process begins; there is nothing to wait on
+            told = time.monotonic()
+        assert time.monotonic() - told < 15
+
+
+def test_a_database_of_a_newer_version_is_named(tmp_path: Path) -> None:
+    database_url = "sqlite:///chat.db"
+    assert run(tmp_path, FRONTDESK, "migrate", database_url=database_url).returncode == 0
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as database:
+        database.execute("UPDATE chat_alembic_version SET version_num = '9999'")
+        database.commit()
+    ended = run(tmp_path, FRONTDESK, "migrate", database_url=database_url)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
+    assert "newer than this version" in " ".join(ended.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("command", "settings", "said"),
     [
@@ -54,11 +124,14 @@ def test_several_workers_serve_one_database(tmp_path: Path) -> None:
         (["serve"], {"managers": TOY, "provider": "nowhere.Model"}, "nowhere"),
         (["serve"], {"managers": TOY, "permission": "os:name"}, "FRONTDESK_PERMISSION"),
         (["check"], {}, "FRONTDESK_MANAGERS is not set"),
+        (["migrate"], {"database_url": "sqlite:///garbage.db"}, "garbage.db can't be migrated"),
+        (["migrate"], {"database_url": "sqlite:///garbage.db/chat.db"}, "can't be migrated"),
     ],
 )
 def test_a_wrong_set_up_is_named_in_a_sentence(
     tmp_path: Path, command: list[str], settings: dict[str, str], said: str
 ) -> None:
+    (tmp_path / "garbage.db").write_text("no database at all")
     ended = run(tmp_path, FRONTDESK, *command, **settings)
     output = " ".join((ended.stdout + ended.stderr).split())
     assert ended.returncode == 2, output
@@ -97,7 +170,7 @@ def test_the_contract_is_compared_and_written(tmp_path: Path) -> None:
     assert missing.returncode == 1
     assert "frontdesk openapi" in missing.stderr
     assert run(tmp_path, FRONTDESK, "openapi").returncode == 0
-    assert run(tmp_path, FRONTDESK, "openapi", "--check").returncode == 0
+    assert run(tmp_path, FRONTDESK, "openapi", "--check", url="/elsewhere/").returncode == 0
     assert sorted(path.name for path in (tmp_path / "openapi").iterdir()) == [
         "events.schema.json",
         "openapi.json",

@@ -279,6 +279,14 @@ async def test_manufacturing_has_rows_to_ask_about(factory: Desk) -> None:
     }
 
 
+async def test_a_question_ranks_what_it_names_above_the_link_between(factory: Desk) -> None:
+    question = "Which projects use aluminum parts?"
+    found = await factory.call("search_managers", query=question)
+    assert isinstance(found, list)
+    ranked = [row["manager"] for row in found if isinstance(row, dict)]
+    assert ranked[:3] == ["Project", "Part", "ProjectPart"]
+
+
 async def test_a_component_is_a_part(factory: Desk) -> None:
     found = await factory.call("search_managers", query="components")
     assert isinstance(found, list)

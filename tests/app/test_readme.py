@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from collections.abc import Hashable
 from contextlib import closing
 from pathlib import Path
 
@@ -27,9 +28,10 @@ def block(language: str, containing: str) -> str:
 
 
 def test_every_setting_is_in_the_table_with_its_default() -> None:
-    def shown(default: object) -> str:
+    def shown(default: Hashable) -> str:
         text = str(default).lower() if isinstance(default, bool) else str(default)
-        return "unset" if default is None else f"`{text}`"
+        words: dict[Hashable, str] = {None: "unset", "": "empty"}
+        return words.get(default, f"`{text}`")
 
     assert table("Settings") == [
         [f"`{name}`", shown(field.default), field.description]

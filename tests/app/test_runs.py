@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import sqlite3
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, closing
 from pathlib import Path
@@ -255,6 +256,23 @@ async def test_an_entry_that_cannot_be_stored_is_an_error_of_ours(
     assert rows(database, "SELECT status FROM chat_runs") == [("interrupted",), ("done",)]
 
 
+@pytest.mark.covers("P42")
+async def test_after_an_end_that_could_not_be_stored_the_conversation_goes_on(
+    url: str, database: Path
+) -> None:
+    gate = Gate()
+    async with Store.open(url, busy_limit_s=0.1) as store, RunHost(store) as host:
+        run = await host.start(Ask(text="Hi"), ANN, gate.turn)
+        with closing(sqlite3.connect(database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            gate.may_end.set()
+            await read(host, run)
+        again = await play(host)
+        assert again.conversation_id == run.conversation_id
+        assert events(await read(host, again)) == [DONE]
+    assert rows(database, "SELECT status FROM chat_runs") == [("interrupted",), ("done",)]
+
+
 async def test_a_busy_database_refuses_a_request_with_try_again(url: str, database: Path) -> None:
     async with Store.open(url, busy_limit_s=0.1) as store, RunHost(store) as host:
         with closing(sqlite3.connect(database, isolation_level=None)) as other:
@@ -281,6 +299,44 @@ async def test_events_that_could_not_be_stored_at_once_are_stored_later(
         shown = await read(host, run, live=True)
     async with hosting(url) as host:
         assert await read(host, run, live=True) == shown
+
+
+@pytest.mark.covers("P33", "P42")
+@pytest.mark.parametrize("ends_at_once", [False, True])
+async def test_the_log_keeps_its_order_when_a_part_of_it_could_not_be_stored_at_first(
+    url: str, database: Path, caplog: pytest.LogCaptureFixture, *, ends_at_once: bool
+) -> None:
+    """Events go on while a flush is under way that will fail, and the next one does not."""
+    stalled, may_fail = threading.Event(), threading.Event()
+
+    def fail(connection: sqlite3.Connection) -> None:
+        stalled.set()
+        assert may_fail.wait(5)
+        connection.execute("ROLLBACK")
+        raise sqlite3.OperationalError("disk I/O error")
+
+    async with Store.open(url) as store, RunHost(store) as host:
+
+        async def turn(run: Run) -> AsyncGenerator[Event | NewEntry]:
+            yield NewEntry("assistant", "One.", round=1)
+            failing = store.writer.submit(fail)
+            assert await asyncio.to_thread(stalled.wait, 5)
+            yield NewEntry("assistant", "Two.", round=2)
+            passing = store.writer.submit(lambda _: None)
+            both = asyncio.gather(failing, passing, return_exceptions=True)
+            may_fail.set()
+            if not ends_at_once:
+                await both
+            yield NewEntry("assistant", "Three.", round=3)
+            yield DONE
+
+        run = await host.start(Ask(text="Hi"), ANN, turn)
+        shown = await read(host, run, live=True)
+    assert events(shown)[-1] == DONE
+    async with hosting(url) as host:
+        assert await read(host, run, live=True) == shown
+        page = await host.entries(run.conversation_id, ANN)
+        assert [text for _, _, text in told(page.items)] == ["Hi", "One.", "Two.", "Three."]
 
 
 # --- conversations --------------------------------------------------------------------------------

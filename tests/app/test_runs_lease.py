@@ -281,6 +281,8 @@ def test_only_a_process_of_this_machine_that_is_gone_is_dead() -> None:
         [host, boot, "other"],
     ):
         assert not leases.is_dead("|".join([*elsewhere, "4194305", started, token]))
+    for unreadable in ("", "another version's name", me + "|and more"):
+        assert not leases.is_dead(unreadable)
 
 
 # --- the fence ------------------------------------------------------------------------------------

@@ -73,14 +73,13 @@ async def test_a_job_that_fails_fails_alone(store: Store) -> None:
 
 
 async def test_jobs_run_in_the_order_they_were_given(store: Store) -> None:
-    def none_failed(error: BaseException) -> None:
-        raise error
-
-    store.writer.defer(lambda: (note("1"), none_failed))
+    ended: list[BaseException | None] = []
+    store.writer.defer(lambda: (note("1"), ended.append))
     store.writer.defer(lambda: None)
-    store.writer.defer(lambda: (note("2"), none_failed))
+    store.writer.defer(lambda: (note("2"), ended.append))
     await store.writer.submit(note("3"))
     assert await store.read(notes) == ["1", "2", "3"]
+    assert ended == [None, None]
 
 
 async def test_jobs_that_wait_together_share_a_commit(store: Store, database: Path) -> None:
@@ -116,11 +115,25 @@ async def test_deferred_work_is_stored_soon_without_being_waited_for(url: str) -
 
 
 async def test_a_failed_deferred_job_is_told_to_its_owner(store: Store) -> None:
-    failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+    failed: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
     await store.writer.submit(note("a"))
     store.writer.defer(lambda: (note("a"), failed.set_result))
     async with asyncio.timeout(5):
         assert isinstance(await failed, sqlite3.IntegrityError)
+
+
+async def test_an_owner_that_breaks_keeps_nobody_else_waiting(store: Store) -> None:
+    told: list[str] = []
+
+    def break_down(error: BaseException | None) -> None:
+        raise RuntimeError("the owner's fault")
+
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: told.append(str(context["exception"])))
+    store.writer.defer(lambda: (note("1"), break_down))
+    async with asyncio.timeout(5):
+        await store.writer.submit(note("2"))
+    assert told == ["the owner's fault"]
 
 
 async def test_closing_stores_what_was_deferred(url: str) -> None:

@@ -1,11 +1,16 @@
 """What the HTTP doors refuse, and how."""
 
+import asyncio
+import logging
+import sqlite3
 from collections.abc import AsyncGenerator
+from contextlib import closing
 
 import httpx
 import pytest
 from transports import Chat, HttpVisitor, Transport, open_chat
 
+import app.routes
 from app.demo.manufacturing import managers
 from app.identity import CSRF_COOKIE, CSRF_HEADER, SESSION_COOKIE, Scope
 from providers import OfflineProvider
@@ -107,6 +112,9 @@ async def test_a_session_needs_its_token(door: tuple[HttpVisitor, Chat], route: 
         ({"Sec-Fetch-Site": "none"}, 200),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://[evil"}, 403),
+        ({"Origin": "http://127.0.0.1@evil.example"}, 403),
+        ({"Origin": "HTTP://A.EXAMPLE:8080", "Host": "a.example:8080"}, 200),
     ],
 )
 async def test_another_sites_page_can_not_ask(
@@ -212,10 +220,80 @@ async def test_foreign_runs_and_conversations_answer_like_unknown_ones(
         assert (await visitor.client.get(path.format(id))).status_code == 200
 
 
+async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_failure_of_ours(
+    door: tuple[HttpVisitor, Chat], route: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"))
+    head = f"POST {route} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    url = visitor.client.base_url
+    async with asyncio.timeout(5):
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        writer.write(f'{head}Content-Length: 1000\r\n\r\n{{"text":'.encode())
+        await writer.drain()
+        writer.close()
+        await reader.read()
+    assert (await visitor.ask("hi"))[-1].type == "done"
+    assert "Exception" not in caplog.text
+    assert len(chat.model.requests) == 1
+
+
+async def test_a_client_that_does_not_read_is_let_go(
+    manufacturing_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = asyncio.Event()
+    caplog.set_level("INFO")
+
+    def hear(record: logging.LogRecord) -> bool:
+        if "did not read its stream" in record.getMessage():
+            heard.set()
+        return True
+
+    caplog.handler.addFilter(hear)
+    monkeypatch.setattr(app.routes, "_SEND_TIMEOUT_S", 0.2)
+    async with open_chat("sse", managers, manufacturing_url) as chat:
+        chat.model.will(say(*100 * ["x" * 200_000]))
+        assert isinstance(chat.visitor, HttpVisitor)
+        body = {"text": "hi"}
+        async with (
+            asyncio.timeout(10),
+            chat.visitor.client.stream("POST", "/chat/stream/", json=body) as response,
+        ):
+            assert response.status_code == 200
+            await heard.wait()
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.covers("H23", "P19", "P42")
+async def test_a_log_that_can_not_be_read_is_said_and_not_an_empty_answer(
+    manufacturing_url: str,
+) -> None:
+    async with open_chat("http", managers, manufacturing_url) as chat:
+        chat.model.will(say("a"))
+        assert isinstance(chat.visitor, HttpVisitor)
+        asked = await chat.visitor.post("/chat/", {"text": "hi", "request_id": "r1"})
+        cookies = chat.visitor.client.cookies
+    path = manufacturing_url.removeprefix("sqlite+aiosqlite:///")
+    async with open_chat("http", managers, manufacturing_url) as chat:
+        with closing(sqlite3.connect(path)) as file:
+            file.execute("ALTER TABLE chat_run_events RENAME TO elsewhere")
+        assert isinstance(chat.visitor, HttpVisitor)
+        chat.visitor.client.cookies = cookies
+        run = asked.headers["x-run-id"]
+        resumed = await chat.visitor.client.get(f"/chat/runs/{run}/events/")
+        again = await chat.visitor.post("/chat/", {"text": "hi", "request_id": "r1"})
+    assert (_only_event(resumed)["code"], resumed.headers["x-run-id"]) == ("try_again", run)
+    assert (again.status_code, again.json()["code"]) == (503, "try_again")
+    for response in (resumed, again):
+        assert "chat_run_events" not in response.text
+
+
 async def test_unknown_paths_get_our_body(door: tuple[HttpVisitor, Chat]) -> None:
     visitor, _ = door
-    response = await visitor.client.get("/nowhere")
-    assert (response.status_code, response.json()["code"]) == (404, "not_found")
+    for path in ("/nowhere", "/docs/assets/nothing.js", "/chat/runs//events/"):
+        response = await visitor.client.get(path)
+        assert response.status_code == 404
+        assert response.json() == {"detail": "Not found.", "code": "not_found"}
 
 
 @pytest.mark.covers("C7-5")

@@ -79,10 +79,11 @@ async def _read(visitor: HttpVisitor, events: int, *, live: bool) -> tuple[list[
         asyncio.timeout(10),
         visitor.client.stream("POST", "/chat/stream/", json=body) as response,
     ):
-        async for chunk in response.aiter_raw():
-            received += chunk
-            if len(_frames(received)) >= events:
-                break
+        chunks = response.aiter_raw()
+        while len(_frames(received)) < events:
+            received += await anext(chunks)
+        # An async generator in truth; left open, it would end after the test's event loop.
+        await chunks.aclose()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     return _frames(received)[:events], response.headers["x-run-id"]
 
 

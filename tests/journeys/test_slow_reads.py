@@ -73,7 +73,7 @@ async def test_a_query_beyond_its_own_time_limit_is_an_error_for_the_model(
 @pytest.mark.covers("C7-27")
 async def test_the_server_answers_others_while_reads_run(flights_copy: str) -> None:
     async with open_chat("http", managers, flights_copy) as chat:
-        chat.model.will([slow(f"word {n}") for n in range(4)], say("ok"))
+        chat.model.will([slow(f"word {n}") for n in range(2)], say("ok"))
         other = chat.new_visitor()
         assert isinstance(other, HttpVisitor)
         async with asyncio.TaskGroup() as group:

@@ -103,6 +103,10 @@ async def test_a_selection_of_nothing_but_the_type_works(context: ToolContext) -
         ("{ partList(limit: 0) { id } }", "limit: must be an integer"),
         ('{ partList(order: ["nothing"]) { id } }', "order_by: Part has no 'nothing'"),
         ("{ projectList { items(limit: 0) { partId } } }", "fields.items.limit: must be"),
+        (
+            "{ projectList { a: items(limit: -1) { partId } b: items(limit: 9) { partId } } }",
+            "fields.items.limit: must be",
+        ),
         ("{ partList { cost } }", "Cannot query field 'cost' on type 'Part'"),
         ("{ payrollList { id } }", "Cannot query field 'payrollList'"),
     ],

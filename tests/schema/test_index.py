@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from graphql import GraphQLField, GraphQLObjectType, GraphQLString
 
-from schema import Managers
+from schema import Managers, ToolContext
 from schema.events import Json, JsonObject
 from schema.index import SchemaIndex
-from schema.managers import MANAGER, GraphRead, Link, Manager, graphql_schema, query_type
+from schema.managers import MANAGER, Link, Manager, QueryRequest, graphql_schema, query_type
 from schema.query import Reader
 from tests.schema.conftest import exposed
-from tests.schema.shop import Material, Part
+from tests.schema.shop import Material, Part, Project, ProjectPart
 
 URL = "sqlite+aiosqlite:///nowhere.db"
 
@@ -88,6 +88,28 @@ def test_scores_fall_and_the_order_is_deterministic(index: SchemaIndex) -> None:
     assert index.search(query) == results
 
 
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("Which projects use aluminum parts?", "Project"),
+        ("Which parts do projects use?", "Project"),
+        ("how many parts of the projects", "Project"),
+        ("quantity of the parts in a project", "ProjectPart"),
+        ("rows of project_part", "ProjectPart"),
+        ("show the project parts, by part", "ProjectPart"),
+    ],
+)
+def test_a_name_joined_of_other_names_ranks_first_only_when_it_is_said(
+    query: str, first: str
+) -> None:
+    managers = Managers()
+    managers.expose(Material)
+    managers.expose(Part)
+    managers.expose(Project, use_when="projects and the parts they use")
+    managers.expose(ProjectPart, aliases=("bill of materials",))
+    assert found(Reader(managers, database_url=URL).index, query)[0][0] == first
+
+
 def test_a_word_of_a_managers_name_counts_though_it_is_common() -> None:
     managers = Managers()
     managers.expose(Part, name="Store")
@@ -95,6 +117,15 @@ def test_a_word_of_a_managers_name_counts_though_it_is_common() -> None:
     index = Reader(managers, database_url=URL).index
     assert found(index, "all stores") == [("Store", "name")]
     assert found(index, "how many records are there") == [("Record", "name")]
+
+
+def test_a_common_word_inside_a_name_does_not_count() -> None:
+    managers = Managers()
+    managers.expose(Part)
+    managers.expose(ProjectPart, name="Usage", aliases=("bill of materials",))
+    index = Reader(managers, database_url=URL).index
+    assert found(index, "stock of parts")[0] == ("Part", "name")
+    assert found(index, "of") == [("Part", "catalogue"), ("Usage", "catalogue")]
 
 
 def test_a_description_tells_everything_that_may_be_asked(index: SchemaIndex) -> None:
@@ -193,14 +224,10 @@ def test_the_fingerprint_follows_the_content() -> None:
     assert len({fingerprint(), fingerprint(("cost",)), fingerprint((), "other")}) == 3
 
 
-def test_summaries_are_in_order_of_name(index: SchemaIndex) -> None:
-    assert index.summaries()[0] == {
-        "manager": "Box",
-        "description": "Boxes on shelves.",
-        "relations": ["shelf"],
-    }
-    names = [summary["manager"] for summary in index.summaries()]
-    assert names == sorted(names, key=str)
+async def test_a_view_has_the_managers_in_order_of_name(context: ToolContext) -> None:
+    names = ["Box", "Material", "Part", "Project", "ProjectPart", "Shelf", "Supplier"]
+    assert [*context.view.managers] == names
+    assert [manager.name for manager in context.view.managers.values()] == names
 
 
 def synthetic(count: int) -> list[Manager]:
@@ -239,10 +266,9 @@ def test_search_and_index_of_a_thousand_managers_are_fast() -> None:
 
 
 def test_a_long_chain_of_relations_does_not_exhaust_the_stack() -> None:
-    async def nobody(read: GraphRead, context: object) -> Sequence[Json]:
+    async def nobody(request: QueryRequest, context: object) -> Sequence[Json]:
         return []
 
     limit = sys.getrecursionlimit()
     root = query_type(graphql_schema(synthetic(limit), nobody))
     assert len(SchemaIndex(root).managers) == limit
-    assert sys.getrecursionlimit() == limit

@@ -233,6 +233,11 @@ async def test_depth_and_breadth_of_a_selection_are_bounded(query: Query) -> Non
         wide = ["code", {"parent": wide}, {"children": wide}]
     with pytest.raises(ToolRetry, match="at most 30 relations"):
         await query("Project", fields=wide)
+    many: list[Json] = ["code"] * 150
+    again: list[list[Json]] = [[*many, *many], [{"parent": many}, {"children": many}]]
+    for fields in again:
+        with pytest.raises(ToolRetry, match="at most 200 fields"):
+            await query("Project", fields=fields)
 
 
 async def test_lists_of_too_many_rows_in_all_are_refused(shop_file: Path, query: Query) -> None:

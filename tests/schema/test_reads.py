@@ -231,6 +231,34 @@ async def test_the_projects_own_sessions_or_engine_say_where_to_read(
             assert page["total_count"] == 3
 
 
+async def test_a_read_that_waits_for_a_lock_can_be_stopped(shop_file: Path, reads: Reads) -> None:
+    locker = sqlite3.connect(shop_file, isolation_level=None)
+    locker.execute("BEGIN EXCLUSIVE")
+    start = time.monotonic()
+    with pytest.raises(TimeoutError):
+        await reads.run(count, 0.2)
+    assert time.monotonic() - start < 5
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        waiting = group.create_task(reads.run(count))
+        with pytest.raises(TimeoutError):
+            await reads.run(count, 0.2)
+        locker.execute("ROLLBACK")
+    locker.close()
+    assert waiting.result() == 3
+
+
+@pytest.fixture
+def junk_url(tmp_path: Path) -> str:
+    (tmp_path / "shop.db").write_bytes(b"not a database " * 100)
+    return f"sqlite+aiosqlite:///{tmp_path / 'shop.db'}"
+
+
+async def test_a_file_that_is_no_database_is_named(junk_url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^E001: The database .*/shop\.db can't be read"):
+        async with Reader(exposed(), database_url=junk_url):
+            pass
+
+
 async def test_a_broken_table_fails_without_its_details(
     shop_file: Path, shop_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -19,7 +19,7 @@ from sqlmodel import Field, Relationship, SQLModel
 from schema import Managers
 from schema.events import Json
 from schema.query import QueryRequest, Reader
-from schema.sources import Relation, SQLModelSource
+from schema.sources import Relation, SQLModelSource, is_unique
 from tests.schema.conftest import ADA
 from tests.schema.shop import Box, Material, Part, Project, ProjectPart, Shelf, Supplier
 
@@ -198,3 +198,69 @@ def test_declarative_models_work_as_well() -> None:
 @pytest.mark.parametrize("other", [int, SQLModel, Net, Managers])
 def test_what_has_no_table_is_not_accepted(other: type) -> None:
     assert not SOURCE.accepts(other)
+
+
+class Holder(Base):
+    __tablename__ = "holder"
+
+    code: Mapped[str] = mapped_column(sa.String(collation="NOCASE"), primary_key=True)
+    cards: Mapped[list["Card"]] = relationship(back_populates="holder")
+
+
+class Card(Base):
+    """Keyed by the mapper alone; a cancelled card's number is given out again."""
+
+    __table__ = sa.Table(
+        "card",
+        Base.metadata,
+        sa.Column("number", sa.Integer, nullable=False),
+        sa.Column("holder_code", sa.String(collation="NOCASE"), sa.ForeignKey(Holder.code)),
+        sa.Column("is_valid", sa.Boolean, nullable=False),
+        sa.Index("ux_card_holder", "holder_code", unique=True, sqlite_where=sa.text("is_valid")),
+    )
+    __mapper_args__ = {"primary_key": [__table__.c.number]}  # noqa: RUF012  as SQLAlchemy has it
+
+    holder: Mapped[Holder] = relationship(back_populates="cards")
+
+
+def test_a_partial_index_keeps_no_key_unique() -> None:
+    card, desk = (described.table for described in SOURCE.describe([Card, Desk]))
+    assert not is_unique(card, [card.c.holder_code])
+    assert is_unique(desk, [desk.c.author_key])
+
+
+@pytest.fixture
+async def cards(tmp_path: Path) -> AsyncIterator[Reader]:
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/cards.db")
+    Base.metadata.create_all(engine)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("INSERT INTO holder VALUES ('Ada'), ('Bob'), ('eve')")
+        rows = "(3, 'ADA', 1), (1, 'bob', 0), (2, 'BOB', 1), (5, 'ada', 0), (4, NULL, 0)"
+        connection.exec_driver_sql(f"INSERT INTO card VALUES {rows}")
+    engine.dispose()
+    managers = Managers()
+    managers.expose(Holder)
+    managers.expose(Card)
+    async with Reader(managers, database_url=f"sqlite+aiosqlite:///{tmp_path}/cards.db") as reader:
+        yield reader
+
+
+async def test_a_key_that_only_the_mapper_knows_orders_and_is_described(cards: Reader) -> None:
+    view = await cards.view(ADA)
+    page = await cards.query(QueryRequest("Card", ["number"]), view)
+    assert page["data"] == [{"number": number} for number in (1, 2, 3, 4, 5)]
+    assert view.describe("Card")["primary_key"] == ["number"]
+
+
+async def test_the_database_decides_which_keys_are_equal(cards: Reader) -> None:
+    view = await cards.view(ADA)
+    fields: list[Json] = ["code", {"cards": ["number", {"holder": ["code"]}]}]
+    page = await cards.query(QueryRequest("Holder", fields), view)
+    ada, bob = {"code": "Ada"}, {"code": "Bob"}
+    assert page["data"] == [
+        {"code": "Ada", "cards": [{"number": n, "holder": ada} for n in (3, 5)]},
+        {"code": "Bob", "cards": [{"number": n, "holder": bob} for n in (1, 2)]},
+        {"code": "eve", "cards": []},
+    ]
+    request = QueryRequest("Holder", ["code"], {"cards__number": 5})
+    assert (await cards.query(request, view))["data"] == [ada]

@@ -1,0 +1,87 @@
+"""A column type of the project's own may raise, in or out: nothing breaks and nothing leaks."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from schema import Managers, ToolFailed, ToolRetry
+from schema.errors import guarded
+from schema.events import Actor, Json
+from schema.query import QueryRequest, Reader
+
+
+class Code(sa.TypeDecorator[str]):
+    """A text that its column is choosy about."""
+
+    impl = sa.String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        if value == "refused":
+            raise ValueError("secret detail")
+        return value
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        if value == "odd":
+            raise AttributeError("secret detail")
+        if value == "broken":
+            raise RuntimeError("secret detail")
+        return value
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Tag(Base):
+    __tablename__ = "tag"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    code: Mapped[str] = mapped_column(Code)
+
+
+@pytest.fixture
+async def tags(tmp_path: Path) -> AsyncIterator[Reader]:
+    with sqlite3.connect(tmp_path / "tags.db") as writer:
+        writer.execute("CREATE TABLE tag (id INTEGER PRIMARY KEY, code TEXT)")
+        writer.execute("INSERT INTO tag VALUES (1, 'refused'), (2, 'taken'), (3, 'odd')")
+    managers = Managers()
+    managers.expose(Tag, visible=lambda actor: {"code": actor.subject} if actor.tenant else {})
+    async with Reader(managers, database_url=f"sqlite+aiosqlite:///{tmp_path}/tags.db") as reader:
+        yield reader
+
+
+@pytest.mark.parametrize(("subject", "expected"), [("refused", []), ("taken", [{"id": 2}])])
+async def test_a_visible_value_that_it_refuses_matches_nothing(
+    tags: Reader, subject: str, expected: list[Json]
+) -> None:
+    view = await tags.view(Actor("user", subject, tenant="limited"))
+    assert (await tags.query(QueryRequest("Tag", ["id"]), view))["data"] == expected
+
+
+async def test_a_filter_value_that_it_refuses_is_refused(tags: Reader) -> None:
+    view = await tags.view(Actor("user", "ada"))
+    with pytest.raises(ToolRetry, match=r"^Filter code: the value does not fit the field\.$"):
+        await tags.query(QueryRequest("Tag", filters={"code": "refused"}), view)
+
+
+async def test_a_stored_value_that_it_can_not_read_is_null_with_a_note(tags: Reader) -> None:
+    view = await tags.view(Actor("user", "ada"))
+    page = await tags.query(QueryRequest("Tag", ["code"], {"id__gt": 1}), view)
+    assert page["data"] == [{"code": "taken"}, {"code": None}]
+    assert "notes" in page
+
+
+async def test_what_it_raises_beyond_that_is_told_to_nobody(tags: Reader, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "tags.db") as writer:
+        writer.execute("INSERT INTO tag VALUES (4, 'broken')")
+    view = await tags.view(Actor("user", "ada"))
+    with pytest.raises(ToolFailed, match=r"^The tool failed unexpectedly"):
+        await guarded("query", lambda: tags.query(QueryRequest("Tag"), view))
+    result = await tags.graphql.execute("{ tagList { code } }", context_value=view)
+    assert result.errors is not None
+    assert "secret" not in str(result.errors)
