@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,6 @@ from app.demo import DEMOS
 from app.main import GRACE_S, create_app, load_managers, open_reader, set_up
 from app.openapi import event_schema
 from app.settings import DATA_FOLDER, Settings, load_settings
-from app.store import check as check_store
 from app.store import migrate as migrate_store
 from schema import Managers
 from schema.errors import ConfigurationError
@@ -28,7 +28,9 @@ _QUESTIONS = {
     "flights": "Which planes were built before 1960?",
     "toy": "Which projects use aluminum parts?",
 }
-_EXAMPLE = """\
+_WELCOME = """
+The {name} demo is at http://{host}:{port}/docs (Ctrl-C stops it). Ask:
+
 curl -N -X POST http://{host}:{port}/chat/stream/ \\
   -H 'content-type: application/json' -d '{{"text":"{question}"}}'
 """
@@ -68,15 +70,13 @@ def demo(
     """
     if name not in DEMOS:
         raise typer.BadParameter(f"there is no demo {name!r}; choose from {', '.join(DEMOS)}.")
+    _check_port(host, port)
     url = f"sqlite+aiosqlite:///{DATA_FOLDER}/demo-{name}.db"
     settings = load_settings(managers=DEMOS[name], database_url=url)
     managers = load_managers(settings.managers)
     asyncio.run(migrate_store(url))
     asyncio.run(_rehearse(managers, settings))
-    _console.print(
-        f"\n[bold]The {name} demo[/] is at http://{host}:{port}/docs - press Ctrl-C to stop. Ask:\n"
-    )
-    print(_EXAMPLE.format(host=host, port=port, question=_QUESTIONS[name]))  # noqa: T201 for copying
+    print(_WELCOME.format(name=name, host=host, port=port, question=_QUESTIONS[name]))  # noqa: T201
     _serve(create_app(managers, settings), settings, host=host, port=port)
 
 
@@ -91,6 +91,7 @@ def serve(
     Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk serve --port 8080 --workers 2
     """
     settings = load_settings()
+    _check_port(host, port)
     managers = load_managers(settings.managers)
     create_app(managers, settings)
     asyncio.run(_rehearse(managers, settings))
@@ -110,13 +111,15 @@ def migrate() -> None:
 
 @cli.command()
 def check() -> None:
-    """Show what is exposed, and check that it can be served.
+    """Do what a start does, and show exactly what is exposed.
 
     Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk check
     """
     settings = load_settings()
     managers = load_managers(settings.managers)
-    asyncio.run(_show_exposed(managers, settings))
+    create_app(managers, settings)
+    asyncio.run(_rehearse(managers, settings))
+    _show_exposed(open_reader(managers, settings))
 
 
 @cli.command()
@@ -158,16 +161,25 @@ async def _rehearse(managers: Managers, settings: Settings) -> None:
         pass
 
 
-async def _show_exposed(managers: Managers, settings: Settings) -> None:
-    """Open the data as the server does, and list what can be asked for."""
-    if settings.database_url is not None:
-        await check_store(settings.database_url)
-    async with open_reader(managers, settings) as reader:
-        table = Table("Manager", "Fields", "Relations", title="Exposed")
-        for manager in reader.index.managers.values():
-            relations = [f"{name} -> {link.target}" for name, link in manager.links.items()]
-            table.add_row(manager.name, ", ".join(manager.columns), ", ".join(relations))
+def _show_exposed(reader: Reader) -> None:
+    table = Table("Manager", "Fields", "Relations", title="Exposed")
+    for manager in reader.index.managers.values():
+        relations = [f"{name} -> {link.target}" for name, link in manager.links.items()]
+        table.add_row(manager.name, ", ".join(manager.columns), ", ".join(relations))
     _console.print(table)
+
+
+def _check_port(host: str, port: int) -> None:
+    """Say before anything is loaded that the server could not listen."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise ConfigurationError(
+            "E002",
+            f"Port {port} of {host} can't be listened on: {error.strerror}.",
+            "Choose another with --port, or with PORT= for make.",
+        ) from error
 
 
 def _contract() -> dict[Path, str]:

@@ -70,11 +70,11 @@ class Sessions:
 
         Raises: Denied.
         """
-        has_token = visit.new_cookies is not None or hmac.compare_digest(
-            headers.get(CSRF_HEADER, "").encode(), self._csrf_token(visit.actor.subject).encode()
-        )
-        if not has_token or _is_cross_site(headers):
+        if _is_cross_site(headers):
             raise Denied
+        sent, due = headers.get(CSRF_HEADER, ""), self._csrf_token(visit.actor.subject)
+        if visit.new_cookies is None and not hmac.compare_digest(sent.encode(), due.encode()):
+            raise Denied(f"Send the value of the cookie {CSRF_COOKIE} as header {CSRF_HEADER}.")
 
     def _read(self, cookie: str) -> str | None:
         if len(cookie) > _MAX_COOKIE_CHARS:

@@ -123,7 +123,7 @@ _FRAME: Schema = {
     },
 }
 _STREAM: Schema = {
-    "description": "Server-sent events, ended by `done` or `error`.",
+    "description": "Server-sent events, ended by `done` or `error`; a refusal is one `error`.",
     "headers": _RUN_HEADERS,
     "content": {
         "text/event-stream": {
@@ -137,7 +137,7 @@ _STREAM: Schema = {
     },
 }
 _ENVELOPE: Schema = {
-    "description": "The turn's events, ended by `done` or `error`.",
+    "description": "The turn's events, ended by `done` or `error`; a refusal is one `error`.",
     "headers": _RUN_HEADERS,
     "content": {
         "application/json": {
@@ -178,6 +178,15 @@ RESUME: dict[int | str, Schema] = {200: _STREAM, **_READING}
 READY: dict[int | str, Schema] = {503: _problem("Not ready.")}
 """Responses of the readiness check."""
 ASK_BODY: Schema = {
+    "parameters": [
+        {
+            "name": CSRF_HEADER,
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "description": f"The value of the cookie {CSRF_COOKIE}; needed with a session cookie.",
+        }
+    ],
     "requestBody": {
         "required": True,
         "content": {
@@ -186,9 +195,9 @@ ASK_BODY: Schema = {
                 "example": {"text": "Which projects use aluminum parts?"},
             }
         },
-    }
+    },
 }
-"""The body of a question: the doors read it themselves, so it has to be said here."""
+"""What a question consists of: the doors read it themselves, so it has to be said here."""
 
 
 def operation_id(route: APIRoute) -> str:

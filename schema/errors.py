@@ -33,14 +33,19 @@ _T = TypeVar("_T")
 
 
 class ChatError(Exception):
-    """A failure a client may see. Its text is the public sentence and nothing else."""
+    """A failure a client may see. Its text is the public sentence, or a reason that is as public.
+
+    A reason names fields, limits and remedies, and never repeats the input.
+    """
 
     code: ClassVar[str]
     public: ClassVar[str]
     status: ClassVar[int] = 200
 
-    def __init__(self, *, retry_after_seconds: int | None = None) -> None:
-        super().__init__(self.public)
+    def __init__(
+        self, reason: str | None = None, *, retry_after_seconds: int | None = None
+    ) -> None:
+        super().__init__(reason or self.public)
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -49,14 +54,6 @@ class BadMessage(ChatError):
 
     code = "bad_message"
     public = "The message must be a JSON object with a non-empty text."
-
-    def __init__(self, reason: str | None = None) -> None:
-        super().__init__()
-        self.reason = reason
-
-    def __str__(self) -> str:
-        """Say what to correct; a reason names fields and limits, never the input itself."""
-        return self.reason or self.public
 
 
 class BadEvent(ChatError):

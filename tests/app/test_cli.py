@@ -124,6 +124,7 @@ def test_a_database_of_a_newer_version_is_named(tmp_path: Path) -> None:
         (["serve"], {"managers": TOY, "provider": "nowhere.Model"}, "nowhere"),
         (["serve"], {"managers": TOY, "permission": "os:name"}, "FRONTDESK_PERMISSION"),
         (["check"], {}, "FRONTDESK_MANAGERS is not set"),
+        (["check"], {"managers": TOY, "provider": "nowhere.Model"}, "nowhere"),
         (["migrate"], {"database_url": "sqlite:///garbage.db"}, "garbage.db can't be migrated"),
         (["migrate"], {"database_url": "sqlite:///garbage.db/chat.db"}, "can't be migrated"),
     ],
@@ -141,20 +142,20 @@ def test_a_wrong_set_up_is_named_in_a_sentence(
 
 def test_check_shows_exactly_what_is_exposed(tmp_path: Path) -> None:
     ended = run(tmp_path, FRONTDESK, "check", managers="app.demo.manufacturing:managers")
-    assert ended.returncode != 0
-    assert "prepare" in ended.stderr or "Create it" in ended.stderr
-    with serving(tmp_path, FRONTDESK, "demo"):
-        pass
-    database = f"sqlite+aiosqlite:///{tmp_path}/.frontdesk/demo-manufacturing.db"
-    ended = run(
-        tmp_path, FRONTDESK, "check",
-        managers="app.demo.manufacturing:managers", database_url=database,
-    )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     for shown in ("Material", "Part", "Project", "Supplier", "material -> Material"):
         assert shown in ended.stdout
     for hidden in ("bank_account", "Payroll", "purchase_price"):
         assert hidden not in ended.stdout
+
+
+def test_a_port_in_use_is_told_before_anything_is_loaded(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = run(tmp_path, FRONTDESK, "demo", "toy", "--port", str(port))
+    assert ended.returncode == 2
+    assert f"Port {port}" in ended.stderr
+    assert not (tmp_path / ".frontdesk").exists()
 
 
 def test_migrate_can_be_repeated(tmp_path: Path) -> None:

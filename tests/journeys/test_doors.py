@@ -99,6 +99,7 @@ async def test_a_session_needs_its_token(door: tuple[HttpVisitor, Chat], route: 
         response = await visitor.client.post(route, json={"text": "two"}, headers=headers)
         assert response.status_code == 403
         assert response.json()["code"] == "denied"
+        assert CSRF_HEADER in response.json()["detail"]
     assert len(chat.model.requests) == 1
     assert (await visitor.post(route, {"text": "three"})).status_code == 200
 
