@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from types import FrameType, MethodType
+from types import FrameType, FunctionType, MethodType
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -169,7 +169,7 @@ async def _opened(
             now=_now,
         )
         secret = session_secret(settings, warn=_log.warning)
-        _log_start(settings, reader)
+        _log_start(settings, plugins, reader)
         yield Desk(settings, Sessions(secret), plugins.permission, engine, host)
 
 
@@ -277,9 +277,12 @@ def _configure_logging(level: str) -> None:
             logger.addHandler(handler)
 
 
-def _log_start(settings: Settings, reader: Reader) -> None:
+def _log_start(settings: Settings, plugins: _Plugins, reader: Reader) -> None:
     """Say what was chosen, and exactly what is exposed."""
-    _log.info("Provider: %s. Chat routes below %s.", settings.provider, settings.url)
+    # By its name: what an object tells of itself may hold a key.
+    made = plugins.provider
+    name = made.__qualname__ if isinstance(made, type | FunctionType) else type(made).__qualname__
+    _log.info("Provider: %s. Chat routes below %s.", name, settings.url)
     for manager in reader.index.managers.values():
         shown = ", ".join([*manager.columns, *manager.links])
         _log.info("Exposed: %s (%s).", manager.name, shown)
