@@ -14,6 +14,7 @@ Source: design.md 8.
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from providers.base import (
     ChatEvent,
@@ -23,7 +24,7 @@ from providers.base import (
     ToolCallEvent,
     ToolDefinition,
 )
-from providers.offline.facts import read_turn
+from providers.offline.facts import earlier_question, read_turn
 from providers.offline.parse import parse
 from providers.offline.plan import plan
 from providers.offline.word import word
@@ -41,8 +42,9 @@ class OfflineProvider:
         self, messages: list[Message], tools: list[ToolDefinition]
     ) -> AsyncIterator[ChatEvent]:
         """Ask for the next look-ups, or answer; the same messages always give the same events."""
-        question, facts = read_turn(messages)
-        step = plan(parse(question), facts, frozenset(tool.name for tool in tools))
+        text, facts = read_turn(messages)
+        question = replace(parse(text), earlier=earlier_question(messages))
+        step = plan(question, facts, frozenset(tool.name for tool in tools))
         for number, call in enumerate(step.calls, start=facts.calls + 1):
             yield ToolCallEvent(f"call_{number}", call.name, call.args)
         if step.outcome:

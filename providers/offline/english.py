@@ -20,27 +20,74 @@ def _phrases(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 STOP = _words(
-    """a an the all any every some is are was were be been being am there here do does did can
-    could will would shall should may might must please me us we you i our my your it they them
-    these those this that what which who whom whose where when how also just currently now then so
-    if got get as such other both s"""
+    """a an the any some is are was were be been being am there here do does did can could will
+    would shall should might must please me that what which who whom whose where when how also if
+    got get s either i'd i'm let's"""
 )
-"""Words without content of their own, wherever they stand."""
+"""Function words: without content of their own, wherever they stand."""
+
+PEOPLE = _words("us we you i our your")
+"""Empty while a question opens ("do we have", "show us"), content elsewhere."""
 
 LEAD = _words(
-    """hi hello hey greetings ok okay well and also list show give find display fetch tell print
-    name enumerate search look lookup return select retrieve see want need like know to for about
-    let count up out"""
+    """hi hello hey greetings ok okay well just and list show give find display fetch tell print
+    name enumerate search look lookup retrieve see want need like know let count all every now then
+    may"""
 )
 """Words that ask, greet or lead in: empty at the start of a question, content elsewhere."""
 
-FILLER = _words(
-    """records record rows row entries entry data available exist exists existing based located
-    placed made operated going see know access ask answer help thing things anything something
-    everything information info many much more tell work works good morning afternoon evening day
-    thanks thank bye database contain contains bound heading whole stored list lists listed"""
+LEAD_TIES: dict[str, frozenset[str]] = {
+    "to": _words("want need like"),
+    "for": _words("search look"),
+    "about": _words("tell know see me us"),
+    "up": _words("look"),
+    "out": _words("find"),
+    "of": _words("all every"),
+    "us": _words("show give tell let"),
+}
+"""Words that are empty behind certain words that lead in: "look for", "want to know"."""
+
+FILLER = _words("records record rows row entries entry data available exist exists existing")
+"""Words for rows in general; they say nothing unless the schema has them as names."""
+
+CHAT = FILLER | _words(
+    """see know access ask answer help thing things anything something everything information info
+    many much more tell work works good morning afternoon evening day thanks thank bye database
+    contain contains whole stored list lists listed you i we us it your"""
 )
-"""Words that say nothing unless the schema has them as names."""
+"""Words of a question that is about the desk itself, when there are no others."""
+
+CHANGES = _words(
+    """delete remove drop set insert add create make update rename change edit modify replace
+    increase decrease raise reduce book order buy purchase cancel close reopen approve reject assign
+    mark send email mail move copy merge archive restore reset clear erase destroy wipe truncate
+    alter grant revoke execute write save upload import export register schedule reserve pay ship
+    transfer double fix stop start finish complete put ignore forget pretend disregard override"""
+)
+"""Verbs that ask to do something, where a sentence opens with them."""
+
+POLITE = (
+    STOP
+    | PEOPLE
+    | _words("want need like to let go ahead hi hello hey ok okay well and just try kindly have")
+)
+"""What may stand before such a verb."""
+
+FOLLOWING = _phrases(
+    "of them|of those|of these|them|they|it|those|these|the same|show more|more please|next page|"
+    "the rest|go on|continue|what about|how about|the others|the other ones|"
+    "the first one|the last one"
+)
+"""Ways to lean on an earlier question."""
+
+FOREIGN = _words(
+    """wie viele viel gibt es welche welcher welches sind ist der die das und zeige zeig mir alle
+    aus mit von ohne quels quelles quel quelle combien les des est sont avec sans y il montre liste
+    cuantas cuantos cuántas cuántos hay que qué cual cuál cuales cuáles los las el con sin para son
+    quanti quante quali sono della dei delle gli quantos quantas quais hoeveel zijn welke het een
+    hur många finns vilka ile jest jakie"""
+) - _words("die a")
+"""Function words of some other languages."""
 
 GREETINGS = _words("hi hello hey greetings good morning afternoon evening day there")
 THANKS = _words("thanks thank thx cheers")
@@ -59,20 +106,27 @@ EXCLUSIONS = _phrases(
 )
 
 MISSING = _phrases(
-    "do not have|does not have|not have|don't have|doesn't have|not having|have no|has no|"
-    "having no|with no|with missing|with a missing|with empty|with an empty|with unknown|"
-    "with an unknown|is not set|is not known|not set|not known|without any|without|missing|"
-    "lacking|lacks|lack|no|empty|null|unset|blank|unknown"
+    "do not have|does not have|did not have|not have|don't have|doesn't have|didn't have|"
+    "not having|have no|has no|had no|having no|with no|without any|without|lacking|lacks|lack|no"
 )
+
+UNSET = _phrases(
+    "with missing|with a missing|with empty|with an empty|with unknown|with an unknown|is not set|"
+    "is not known|not set|not known|missing|empty|null|unset|blank|unknown"
+)
+"""Ways to say that a value is not there, which a zero is not."""
 
 _COMPARISONS: tuple[tuple[Op, str], ...] = (
     ("gt", "more than|greater than|bigger than|higher than|larger than|over|above|exceeding|>"),
+    ("gte", "more than or equal to|greater than or equal to|at or above|at or over"),
+    ("lte", "less than or equal to|fewer than or equal to|at or below|at or under"),
     ("gte", "at least|no less than|not less than|no fewer than|not fewer than|>=|≥|minimum of"),
     ("lt", "less than|fewer than|lower than|smaller than|under|below|<"),
     ("lte", "at most|no more than|not more than|up to|<=|≤|maximum of"),
     ("eq", "exactly|equal to|equals|=|=="),
     ("gt", "after|later than|newer than|younger than"),
-    ("gte", "since"),
+    ("gte", "since|in or after|on or after|in or since|from or after"),
+    ("lte", "in or before|on or before"),
     ("lt", "before|earlier than|prior to|older than"),
     ("lte", "until|till"),
 )
@@ -81,7 +135,7 @@ COMPARISONS: dict[tuple[str, ...], Op] = {
 }
 """Ways to compare that stand before a value."""
 
-IN_TIME = _words("after later newer younger since before earlier prior older until till")
+IN_TIME = _words("after later newer younger since before earlier prior older until till in on")
 """First words of comparisons that order moments, not amounts."""
 
 TRAILING: dict[tuple[str, ...], Op] = {
@@ -126,10 +180,13 @@ COMPARATIVES: dict[str, tuple[Op, frozenset[str]]] = {
 """Comparatives before "than", with the words of the measure they speak of."""
 
 _CUES = {
-    "from": "from|out of|leaving|departing from|departing|starting in|starting at|originating in",
-    "to": "to|into|going to|bound for|arriving at|arriving in|arriving|landing in|landing at|"
-    "towards|heading to|heading for",
-    "in": "in|at|located in|located at|based in|based at|near|inside|within",
+    "from": "from|out of|leaving|leaving from|departing from|departing|starting in|starting at|"
+    "originating in|depart from|departs from|departed from|leave from|leaves from|left from|leave|"
+    "leaves|left|depart|departs|take off from|took off from|taking off from",
+    "to": "to|into|going to|go to|goes to|went to|bound for|arriving at|arriving in|arriving|"
+    "arrive at|arrive in|arrived at|arrived in|arrives at|arrives in|landing in|landing at|land at|"
+    "land in|lands at|lands in|landed at|landed in|towards|heading to|heading for",
+    "in": "in|at|located in|located at|based in|based at|inside",
     "by": "by",
     "of": "of|belonging to",
     "made": "made of|made from|made out of|made with|consisting of",
@@ -146,36 +203,124 @@ CUES: dict[tuple[str, ...], str] = {
 """Words that tie the next value to what stands before them."""
 
 CUE_HINTS: dict[str, frozenset[str]] = {
-    "from": _words("origin source from start departure sender"),
+    "from": _words("origin source from start departure sender city country town"),
     "to": _words("destination to target end arrival recipient"),
     "in": _words("city country location place town state region address"),
-    "by": _words("by author owner creator manufacturer maker carrier supplier customer vendor"),
+    "by": _words(
+        """by author owner creator manufacturer maker carrier airline operator supplier customer
+        vendor"""
+    ),
     "made": _words("material substance"),
     "named": _words("name title"),
     "on": _words("date day"),
 }
 """Words of names and descriptions that a cue points to."""
 
-VERBS = _words(
-    """go goes went leave leaves left depart departs departed arrive arrives arrived fly flies flew
-    land lands landed start starts end ends come comes came run runs belong belongs ship ships lie
-    lies live lives sit sits built made sent flown bought sold held kept found given born written
-    operate operates serve serves head heads"""
+GLUE = _words(
+    """go goes going went come comes came belong belongs lie lies live lives sit sits stand stands
+    located based situated placed held kept found"""
 )
-"""Verbs that may stand before a tie or a comparison."""
+"""Verbs that say no more than the tie behind them."""
 
-MEASURES: dict[str, frozenset[str]] = {
-    "cost": _words("price cost amount"),
-    "costs": _words("price cost amount"),
-    "costing": _words("price cost amount"),
-    "priced": _words("price cost amount"),
-    "weigh": _words("weight mass"),
-    "weighs": _words("weight mass"),
-    "weighing": _words("weight mass"),
-    "delayed": _words("delay"),
-    "late": _words("delay"),
+_DELAY, _PRICE, _MASS = _words("delay"), _words("price cost amount"), _words("weight mass")
+_FLIGHT, _MAKER = _words("flight"), _words("manufacturer maker producer built")
+_SUPPLIER = _words("supplier vendor supplies delivers")
+_OPERATOR = _words("operator operates airline carrier")
+VERBS: dict[str, frozenset[str]] = {
+    "cost": _PRICE,
+    "costs": _PRICE,
+    "costing": _PRICE,
+    "priced": _PRICE,
+    "weigh": _MASS,
+    "weighs": _MASS,
+    "weighing": _MASS,
+    "delayed": _DELAY,
+    "late": _DELAY,
+    "last": _words("duration"),
+    "lasts": _words("duration"),
+    "lasted": _words("duration"),
+    "lasting": _words("duration"),
+    "made": _MAKER,
+    "built": _MAKER,
+    "produced": _MAKER,
+    "constructed": _MAKER,
+    "fly": _FLIGHT,
+    "flies": _FLIGHT,
+    "flew": _FLIGHT,
+    "flown": _FLIGHT,
+    "flying": _FLIGHT,
+    "serve": _FLIGHT,
+    "serves": _FLIGHT,
+    "served": _FLIGHT,
+    "operate": _OPERATOR,
+    "operates": _OPERATOR,
+    "operated": _OPERATOR,
+    "sell": _SUPPLIER,
+    "sells": _SUPPLIER,
+    "sold": _SUPPLIER,
+    "provide": _SUPPLIER,
+    "provides": _SUPPLIER,
+    "provided": _SUPPLIER,
 }
-"""Words of a measure that need not be in its field's name."""
+"""Verbs with the words of what they speak of, where a schema would not have the verb itself."""
+
+MEASURES = frozenset(
+    """cost costs costing priced weigh weighs weighing delayed late last lasts lasted
+    lasting""".split()
+)
+"""Verbs that stand before an amount."""
+
+UNITS: dict[str, tuple[str, float]] = {
+    "second": ("time", 1),
+    "sec": ("time", 1),
+    "minute": ("time", 60),
+    "min": ("time", 60),
+    "hour": ("time", 3600),
+    "hr": ("time", 3600),
+    "day": ("time", 86400),
+    "week": ("time", 604800),
+    "metre": ("length", 1),
+    "meter": ("length", 1),
+    "kilometre": ("length", 1000),
+    "kilometer": ("length", 1000),
+    "km": ("length", 1000),
+    "foot": ("length", 0.3048),
+    "feet": ("length", 0.3048),
+    "ft": ("length", 0.3048),
+    "mile": ("length", 1609.344),
+    "mi": ("length", 1609.344),
+    "euro": ("euro", 1),
+    "eur": ("euro", 1),
+    "€": ("euro", 1),
+    "dollar": ("dollar", 1),
+    "usd": ("dollar", 1),
+    "$": ("dollar", 1),
+    "pound": ("pound", 1),
+    "gbp": ("pound", 1),
+    "£": ("pound", 1),
+    "percent": ("percent", 1),
+    "%": ("percent", 1),
+}
+"""Units: the dimension, and how many of its smallest unit."""
+
+SPELLINGS: tuple[tuple[str, str], ...] = (
+    ("aluminium", "aluminum"),
+    ("fibre", "fiber"),
+    ("tyre", "tire"),
+    ("colour", "color"),
+    ("grey", "gray"),
+    ("centre", "center"),
+    ("metre", "meter"),
+    ("litre", "liter"),
+    ("aeroplane", "airplane"),
+    ("catalogue", "catalog"),
+    ("programme", "program"),
+    ("sulphur", "sulfur"),
+    ("plough", "plow"),
+    ("mould", "mold"),
+    ("cheque", "check"),
+)
+"""Words that Britain and America spell apart."""
 
 _MONTHS = """january february march april may june july august september october november
     december""".split()
@@ -183,7 +328,7 @@ MONTHS: dict[str, int] = {
     spelling: number
     for number, name in enumerate(_MONTHS, start=1)
     for spelling in (name, name[:3])
-}
+} | {"sept": 9}
 
 ABBREVIATIONS: dict[str, str] = {
     "addr": "address",
@@ -212,11 +357,25 @@ ABBREVIATIONS: dict[str, str] = {
 }
 """What parts of column names usually stand for."""
 
+MOMENTS = _words("time date year month day hour minute moment when")
+"""Words of names that tell a moment from an amount."""
+
+PLACES = CUE_HINTS["in"]
+"""Words of names that tell a field of places, even where nothing else is known of it."""
+
 NAME_LIKE = ("name", "title", "label", "full_name", "display_name")
 """Names of the field that people know a row by, best first."""
 
 CODE_WORDS = _words("code abbreviation identifier number sku serial isbn iata icao faa callsign")
 """Words of names and descriptions that tell a field of codes."""
+
+NUMBERS: dict[str, int] = {
+    word: value
+    for value, word in enumerate(
+        "two three four five six seven eight nine ten eleven twelve".split(), start=2
+    )
+}
+"""Numbers in words."""
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 

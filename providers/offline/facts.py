@@ -121,8 +121,8 @@ class Facts:
     calls: int = 0
 
     def page(self, args: JsonObject) -> Page | Refused | None:
-        """Return what was found with these filters, whatever the columns; None if not asked for."""
-        return self.pages.get(_rows_key(args))
+        """Return what a query found; None if it was not asked."""
+        return self.pages.get(call_key(QUERY, args))
 
     def learn(self, call: ToolCallEvent, content: str) -> None:
         """Take in one tool result."""
@@ -136,7 +136,7 @@ class Facts:
             refused = Refused(_error_message(content))
             self.refusals.append(refused.message)
             if call.name == QUERY:
-                self.pages[_rows_key(call.args)] = refused
+                self.pages[call_key(QUERY, call.args)] = refused
 
     def _take(self, call: ToolCallEvent, content: str) -> None:
         match call.name:
@@ -155,7 +155,7 @@ class Facts:
                 pair = (str(call.args.get("from_manager")), str(call.args.get("to_manager")))
                 self.paths[pair] = tuple(hop.name for hop in path.hops) if path.found else None
             case "query":
-                self.pages[_rows_key(call.args)] = Page.model_validate_json(content)
+                self.pages[call_key(QUERY, call.args)] = Page.model_validate_json(content)
             case _:
                 pass
 
@@ -165,11 +165,6 @@ def call_key(name: str, args: JsonObject) -> str:
     return name + orjson.dumps(args, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _rows_key(args: JsonObject) -> str:
-    """Name the rows a query asks for: its columns may change while more of the schema is learnt."""
-    return call_key(QUERY, {"manager": args.get("manager"), "filters": args.get("filters", {})})
-
-
 def _error_message(content: str) -> str:
     try:
         result: Json = orjson.loads(content)
@@ -177,6 +172,12 @@ def _error_message(content: str) -> str:
         return "the result could not be read"
     message = result.get("message") if isinstance(result, dict) else None
     return message if isinstance(message, str) else "the result could not be read"
+
+
+def earlier_question(messages: list[Message]) -> str:
+    """Return what the user said before the current message."""
+    said = [message.content for message in messages if message.role == "user"]
+    return said[-2] if len(said) > 1 else ""
 
 
 def read_turn(messages: list[Message]) -> tuple[str, Facts]:

@@ -7,12 +7,15 @@ value); only their order matters.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from providers.offline.english import (
     ABBREVIATIONS,
     CODE_WORDS,
+    MOMENTS,
     NAME_LIKE,
+    PLACES,
     related,
     same,
     singular,
@@ -24,8 +27,11 @@ from schema.events import Json
 NUMERIC = frozenset({"integer", "number", "decimal"})
 TEMPORAL = frozenset({"date", "datetime"})
 
-Bond = Literal["loose", "kind", "other", "place"]
-"""How a value is tied to the noun: not at all, before it, by "of" or "by", by "in" or "from"."""
+Bond = Literal["loose", "named", "own", "kind", "other", "place"]
+"""How a value is tied to the noun.
+
+Not at all, by "called", as a row of it, before it, by "of" or "by", by "in" or "from".
+"""
 
 _CODE = re.compile(r"(?=.*[A-Z0-9])[A-Z0-9][A-Z0-9_.-]{0,15}")
 _ZONE = re.compile(r"[A-Z]\w+/[A-Z]\w+")
@@ -57,16 +63,23 @@ class Scope:
     hops: int = 0
     via: Relation | None = None
     detailed: bool = True
+    is_many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A field that may hold a value. ``is_sure``: something said so besides the value's shape."""
+    """A field of the manager ``owner`` that may hold a value.
+
+    ``is_sure``: something said so besides the value's shape. ``is_many``: the way there leads
+    through a relation to many rows.
+    """
 
     path: tuple[str, ...]
     field: Field
+    owner: str
     score: float
     is_sure: bool = False
+    is_many: bool = False
     is_code: bool = False
     is_name: bool = False
 
@@ -98,6 +111,7 @@ def field_level(words: Sequence[str], name: str, description: str) -> int:
     parts = [ABBREVIATIONS.get(part, part) for part in split_name(name)]
     if list(words) == [name.lower()]:
         return 3
+    words = [ABBREVIATIONS.get(word, word) for word in words]
     if _same_words(words, parts) or _spells("".join(parts), words):
         return 3
     described = split_name(description)
@@ -123,12 +137,18 @@ def _spells(name: str, words: Sequence[str]) -> bool:
     return len(name) >= 3 and words[-1].startswith(name)
 
 
-def best_field(words: Sequence[str], manager: Manager, least: int) -> Field | None:
-    """Return the field the words name best, at least at level ``least``; shorter names win ties."""
+def best_field(
+    words: Sequence[str], manager: Manager, least: int, types: frozenset[str] = frozenset()
+) -> Field | None:
+    """Return the field the words name best, at least at level ``least``; shorter names win ties.
+
+    ``types`` are those that count, if not all.
+    """
     ranked = [
         (-level, len(split_name(f.name)), len(split_name(f.description)), order)
         for order, f in enumerate(manager.fields)
-        if (level := field_level(words, f.name, f.description)) >= least
+        if (not types or f.type in types)
+        and (level := field_level(words, f.name, f.description)) >= least
     ]
     return manager.fields[min(ranked)[3]] if ranked else None
 
@@ -176,21 +196,29 @@ def candidates(
     via = hint_score(hints, scope.via.name, scope.via.description) if scope.via else 0.0
     found: list[Candidate] = []
     for field in scope.manager.fields:
-        choice = _choice(text, field)
-        if choice is None and (field.choices or not _holds_text(field, scope, known_by)):
-            continue
+        choice = choice_of(text, field)
         hint = hint_score(hints, field.name, field.description)
+        is_place = not field.type and hint_score(hints & PLACES, field.name, "") > 0
+        holds = is_place or _holds_text(field, scope, known_by)
+        if choice is None and (field.choices or not holds):
+            continue
         code = is_code_field(field, scope.manager)
-        if field is known_by or code:
+        if field is known_by or (code and scope.via and not scope.via.many):
             hint = max(hint, via)
         score, fits = _shape_score(text, field, scope.manager, is_name=field is known_by)
         if field is known_by:
             score += _name_bias(bond, scope)
         score += hint - scope.hops + (8.0 if choice is not None else 0.0)
-        sure = choice is not None or (hint > 0 and fits)
+        sure = (
+            choice is not None or (hint > 0 and fits) or bool(_ZONE.fullmatch(text) and score > 4)
+        )
+        if bond == "place" and not sure and not code and field is not known_by:
+            # "In Chicago" is no time zone, and no other text that only happens to have the word.
+            continue
         if sure or score > (-5.0 if field is known_by else 0.0):
             path = (*scope.path, field.name)
-            found.append(Candidate(path, field, score, sure, code, field is known_by))
+            is_name, owner = field is known_by, scope.manager.name
+            found.append(Candidate(path, field, owner, score, sure, scope.is_many, code, is_name))
     return sorted(found, key=lambda c: -c.score)
 
 
@@ -206,7 +234,7 @@ def _name_bias(bond: Bond, scope: Scope) -> float:
             return 0.0 if scope.path else -9.0
         case "place":
             return 0.0 if scope.path else -2.5
-        case "loose":
+        case "loose" | "own" | "named":
             return 0.0
 
 
@@ -216,7 +244,8 @@ def _holds_text(field: Field, scope: Scope, known_by: Field | None) -> bool:
     return field is known_by or bool(set(split_name(field.name)) & CODE_WORDS)
 
 
-def _choice(text: str, field: Field) -> str | None:
+def choice_of(text: str, field: Field) -> str | None:
+    """Return the choice of a field that a text is, in the field's own spelling."""
     return next((c for c in field.choices if c.lower() == text.lower()), None)
 
 
@@ -234,33 +263,9 @@ def _shape_score(text: str, field: Field, manager: Manager, *, is_name: bool) ->
     return (0.5 if code else 1.0), True
 
 
-def equal(candidate: Candidate, texts: Sequence[str]) -> Condition:
-    """Ask for a value in the spellings it may have in the data; a code in capitals has one."""
-    said = " or ".join(texts)
-    spellings: list[Json] = []
-    for text in texts:
-        choice = _choice(text, candidate.field)
-        one = choice or (text if candidate.is_code and looks_like_code(text) else None)
-        spellings += [one] if one else _spellings(text)
-    spellings = list(dict.fromkeys(spellings))
-    if len(spellings) == 1:
-        return Condition(candidate.path, "", spellings[0], said)
-    return Condition(candidate.path, "in", spellings, said)
-
-
-def _spellings(text: str) -> list[str]:
-    """Vary letter case, and take apart a word like LaGuardia."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
-    return [text, text.lower(), text.upper(), text.title(), text[:1].upper() + text[1:], apart]
-
-
-def contains(candidate: Candidate, texts: Sequence[str]) -> Condition | None:
-    """Ask for a value as a part of a field; codes and choices have no parts."""
-    if len(texts) != 1 or len(texts[0]) < 2 or candidate.field.choices:
-        return None
-    if candidate.is_code and looks_like_code(texts[0]):
-        return None
-    return Condition(candidate.path, "icontains", texts[0], texts[0])
+def spellings(text: str) -> list[Json]:
+    """Vary the letter case of a code, unless it stands in capitals."""
+    return [text] if looks_like_code(text) else list(dict.fromkeys((text, text.upper())))
 
 
 def numeric_field(
@@ -289,7 +294,12 @@ def numeric_field(
             score += 3.0 if named else 1.0 if field.name in keys else 0.0
         scored.append((-score, order))
     best = min(scored, default=(0.0, 0))
-    if best[0] < 0:
-        return usable[best[1]]
-    plain = [f for f in usable if f.type in NUMERIC and f.name not in keys]
-    return plain[0] if len(plain) == 1 and not in_time else None
+    return usable[best[1]] if best[0] < 0 else None
+
+
+def units_of(field: Field) -> frozenset[str]:
+    """Return the units a description names: "in minutes", "pieces in stock"."""
+    words = split_name(field.description)
+    named = {unit for link, unit in pairwise(words) if link == "in"}
+    first = set(words[:1]) - MOMENTS
+    return frozenset(singular(word) for word in named | first)

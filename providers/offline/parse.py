@@ -6,30 +6,32 @@ because it may be a name of the schema or a value. Any text parses.
 """
 
 import re
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from providers.offline.asks import Intent, intent_of, small_talk
 from providers.offline.english import (
     CALCULATIONS,
+    CHANGES,
+    CHAT,
     COMPARATIVES,
     COMPARISONS,
     CUE_HINTS,
     CUES,
     EXCLUSIONS,
-    FILLER,
-    GREETINGS,
     IN_TIME,
     LEAD,
-    MEASURES,
+    LEAD_TIES,
     MISSING,
+    MONTHS,
+    NUMBERS,
+    PEOPLE,
     STOP,
-    THANKS,
     TRAILING,
+    UNSET,
+    VERBS,
     Op,
 )
-
-Intent = Literal["list", "count", "exists", "greeting", "thanks", "help"]
 
 _MAX_CHARS = 2000
 _MAX_TOKENS = 200
@@ -51,11 +53,27 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number; ``text`` is what was typed, for columns that hold text."""
+    """A number; ``text`` is what was typed, for columns that hold text. ``more`` are alternatives.
+
+    ``unit`` is a sign that stood with it: $ or %.
+    """
 
     value: int | float
     text: str
     joined: bool = False
+    unit: str = ""
+    more: tuple[int | float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A calendar date or a part of one, such as July, July 4 or July 2013."""
+
+    text: str
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    more: tuple["Moment", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +83,15 @@ class Compare:
     op: Op
     in_time: bool = False
     hints: frozenset[str] = frozenset()
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A preposition or verb that ties a value to what it belongs to."""
+    """A preposition or verb that ties a value to what it belongs to. ``text`` is as typed."""
 
     kind: str
+    text: str = field(default="", compare=False)
 
     @property
     def is_verb(self) -> bool:
@@ -82,18 +102,23 @@ class Cue:
     def hints(self) -> frozenset[str]:
         """Words of names and descriptions it points to; a verb points to its own family."""
         if self.is_verb:
-            return frozenset({self.kind}) | MEASURES.get(self.kind, frozenset())
+            return frozenset({self.kind}) | VERBS.get(self.kind, frozenset())
         return CUE_HINTS.get(self.kind, frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """``missing``: without; ``not``: exclusion; ``or``: a list goes on; ``their``: a column."""
+    """A word of structure.
 
-    kind: Literal["missing", "not", "or", "their"]
+    ``missing`` and ``unset``: without; ``not``: exclusion; ``or``, ``and``: links; ``their``: a
+    column; ``both``: more than one related row at once.
+    """
+
+    kind: Literal["missing", "unset", "not", "or", "and", "their", "both"]
+    text: str = field(default="", compare=False)
 
 
-Piece = Word | Number | Compare | Cue | Mark
+Piece = Word | Number | Moment | Compare | Cue | Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +133,24 @@ class Question:
     pieces: tuple[Piece, ...] = ()
     counted: int | None = None
     asks_do: bool = False
+    earlier: str = ""
 
     @property
     def topic(self) -> str:
-        """The words to search managers with; empty when there is nothing to go by."""
+        """The words to search managers with; empty when there is nothing to go by.
+
+        A question that leans on an ``earlier`` one has the words of that.
+        """
+        if self.intent == "follow" and self.earlier:
+            return parse(self.earlier).topic
         words = [
             piece.text
             for piece in self.pieces
             if isinstance(piece, Word)
             and not piece.quoted
-            and piece.lower not in FILLER
+            and piece.lower not in CHAT
             and piece.lower not in CALCULATIONS
+            and not (self.intent == "change" and piece.lower in CHANGES)
         ]
         return " ".join(words)[:200]
 
@@ -127,12 +159,13 @@ class Question:
 class _Token:
     text: str
     lower: str
-    kind: Literal["word", "quoted", "number", "comma"]
+    kind: Literal["word", "quoted", "number", "date", "comma"]
 
 
 _SCAN = re.compile(
     r"""
     "(?P<double>[^"]+)" | “(?P<curly>[^”]+)” | (?<!\w)'(?P<single>[^']+)'(?!\w)
+    | (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})(?=[\s,;:?!.)\]]|$)
     | (?P<number>[-+]?[$€£]?[0-9]{1,15}(?:,[0-9]{3}){0,4}(?:\.[0-9]{1,15})?%?)(?=[\s,;:?!.)\]]|$)
     | (?P<operator>>=|<=|==|[<>=≥≤])
     | (?P<comma>[,;])
@@ -141,6 +174,23 @@ _SCAN = re.compile(
     re.VERBOSE,
 )
 _TIES = frozenset(CUES.values())
+_MONTH = r"(?P<month>[A-Za-z]+)\.?"
+_DAY = r"(?P<day>[12]?[0-9]|3[01])(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>[12][0-9]{3})"
+_DATES = [
+    re.compile(pattern + r"(?= |$)")
+    for pattern in (
+        rf"{_MONTH} {_DAY}(?: ,)? {_YEAR}",
+        rf"{_DAY}(?: of)? {_MONTH}(?: ,)? {_YEAR}",
+        rf"{_MONTH} {_YEAR}",
+        rf"{_MONTH} {_DAY}",
+        rf"{_DAY}(?: of)? {_MONTH}",
+        _MONTH,
+    )
+]
+_BEFORE_MONTH = frozenset(
+    "in of for during between and or since before after until from to".split()
+)
 _EDGES = "()[]{}?!.:*`'"
 
 _Phrases = dict[tuple[str, ...], tuple[Piece, ...]]
@@ -151,11 +201,19 @@ def _phrases() -> _Phrases:
         ("number", "of"): (),
         ("total", "number", "of"): (),
         ("in", "total"): (),
-        ("and",): (Mark("or"),),
+        ("how", "much"): (),
+        **{(who, have): () for who in ("we", "you", "i") for have in ("have", "got")},
+        ("and",): (Mark("and"),),
         ("or",): (Mark("or"),),
-        ("&",): (Mark("or"),),
+        ("&",): (Mark("and"),),
+        ("both",): (Mark("both"),),
+        ("between",): (Cue("between"),),
+        **{(w, "with"): (Cue("starts"),) for w in ("start", "starts", "begin", "begins")},
+        **{(w, "with"): (Cue("ends"),) for w in ("end", "ends", "starting", "ending")},
         ("their",): (Mark("their"),),
         ("its",): (Mark("their"),),
+        ("negative",): (Compare("lt"), Number(0, "0")),
+        ("positive",): (Compare("gt"), Number(0, "0")),
         ("more", "expensive", "than"): (Compare("gt", hints=frozenset({"price", "cost"})),),
     }
     found |= {
@@ -164,6 +222,7 @@ def _phrases() -> _Phrases:
     found |= {words: (Cue(kind),) for words, kind in CUES.items()}
     found |= {words: (Mark("not"),) for words in EXCLUSIONS}
     found |= {words: (Mark("missing"),) for words in MISSING}
+    found |= {words: (Mark("unset"),) for words in UNSET}
     found |= {words: (Compare(op, words[0] in IN_TIME),) for words, op in COMPARISONS.items()}
     return found
 
@@ -175,37 +234,17 @@ _LONGEST = max(map(len, _PHRASES))
 def parse(text: str) -> Question:
     """Read a question. Never fails; what has no content is a greeting, thanks or asks for help."""
     tokens = _tokens(text)
-    lowers = [token.lower for token in tokens]
+    words = [token.text.lower() for token in tokens]
+    intent = intent_of(words)
     pieces, counted = _Reader(tokens).read()
-    asks_do = bool({"do", "does", "did"} & set(lowers))
-    question = Question(_intent(lowers), tuple(pieces), counted, asks_do)
-    if question.topic or any(
-        isinstance(piece, Number) or (isinstance(piece, Word) and piece.quoted) for piece in pieces
-    ):
+    asks_do = bool({"do", "does", "did"} & set(words))
+    question = Question(intent, tuple(pieces), counted, asks_do)
+    has_value = any(
+        isinstance(p, (Number, Moment)) or (isinstance(p, Word) and p.quoted) for p in pieces
+    )
+    if question.topic or has_value or intent in {"change", "follow", "foreign"}:
         return question
-    if THANKS & set(lowers):
-        return Question("thanks")
-    return Question("greeting" if lowers[:1] and lowers[0] in GREETINGS else "help")
-
-
-def _intent(lowers: list[str]) -> Intent:
-    pairs = set(pairwise(lowers))
-    if ("how", "many") in pairs or ("number", "of") in pairs or lowers[:1] == ["count"]:
-        return "count"
-    if lowers[:1] and lowers[0] in {
-        "is",
-        "are",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "was",
-        "were",
-        "any",
-    }:
-        return "exists"
-    return "list"
+    return Question(small_talk(words))
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -218,8 +257,8 @@ def _tokens(text: str) -> list[_Token]:
             found.append(_Token(raw.strip(), "", "quoted"))
         elif kind == "comma":
             found.append(_Token(raw, "", "comma"))
-        elif kind == "number":
-            found.append(_Token(raw, "", "number"))
+        elif kind in {"number", "date"}:
+            found.append(_Token(raw, "", "number" if kind == "number" else "date"))
         elif word := raw.strip(_EDGES).removesuffix("'s"):
             # In capitals inside normal text, US, OR and AS are codes; May is a month.
             code = len(word) > 1 and word.isupper() and not shouts
@@ -250,10 +289,22 @@ class _Reader:
             if self._starts(position, "how", "many") or self._starts(position, "number", "of"):
                 self.counted = 0
                 return position + 2
-            if token.kind != "comma" and token.lower not in LEAD and token.lower not in STOP:
+            if self._starts(position, "how", "much"):
+                position += 1
+            elif token.kind != "comma" and not self._leads(position):
                 break
             position += 1
         return position
+
+    def _leads(self, position: int) -> bool:
+        """Tell whether a word only leads in, given the one before it."""
+        word = self.tokens[position].lower
+        before = self.tokens[position - 1].lower if position else ""
+        if word in LEAD_TIES:
+            return before in LEAD_TIES[word]
+        if word == "may":
+            return self._has(position + 1) and self.tokens[position + 1].lower in PEOPLE
+        return word in LEAD | STOP | PEOPLE
 
     def _starts(self, position: int, *words: str) -> bool:
         return tuple(t.lower for t in self.tokens[position : position + len(words)]) == words
@@ -263,40 +314,96 @@ class _Reader:
         if self._starts(position, "how", "many"):
             self.counted = len(self.pieces)
             return self._drop(2)
-        if length := self._range(position) or self._phrase(position):
+        if length := self._range(position) or self._moment(position) or self._phrase(position):
             return self._drop(length)
         if token.kind == "comma":
-            self.pieces.append(Mark("or"))
+            self.pieces.append(Mark("and" if token.text == "," else "or", token.text))
             return self._drop(1)
-        if token.kind == "word" and token.lower in STOP:
+        if token.kind == "word" and self._is_empty(position):
             return self._drop(1)
-        if token.kind == "number":
+        if token.lower in NUMBERS:
+            self.pieces.append(Number(NUMBERS[token.lower], token.text, self.after))
+        elif token.kind == "number":
             self.pieces.append(_number(token.text, joined=self.after))
         else:
             self.pieces.append(Word(token.text, self.after, token.kind == "quoted"))
         self.after = True
         return 1
 
+    def _is_empty(self, position: int) -> bool:
+        """Tell a function word, or one that has no content where it stands."""
+        word = self.tokens[position].lower
+        follows = self.tokens[position + 1 : position + 2]
+        if word == "first" and follows and follows[0].kind == "number":
+            return not self.pieces
+        if word in {"all", "every"}:
+            return not any(isinstance(piece, Word) for piece in self.pieces)
+        return word in STOP
+
     def _drop(self, length: int) -> int:
         self.after = False
         return length
 
     def _range(self, position: int) -> int:
-        """Read ``between 5 and 10`` and ``from 5 to 10``."""
-        window = self.tokens[position : position + 4]
-        if len(window) < 4 or [t.kind for t in window] != ["word", "number", "word", "number"]:
+        """Read ``between 5 and 10``, ``from 5 to 10``, ``5 to 10`` and ``between May and July``."""
+        opening = self.tokens[position].lower
+        start = position + (opening in {"between", "from"})
+        low = self._bound(start)
+        link = self.tokens[start + low[1]].lower if low and self._has(start + low[1]) else ""
+        links = {"between": {"and"}, "from": {"to", "through", "till", "until"}}
+        if low is None or link not in links.get(opening, {"to", "through"}):
             return 0
-        opening, low, link, high = window
-        if (opening.lower, link.lower) not in {
-            ("between", "and"),
-            ("from", "to"),
-            ("from", "through"),
-        }:
+        high = self._bound(start + low[1] + 1)
+        if high is None or type(high[0]) is not type(low[0]):
             return 0
-        least, most = _number(low.text), _number(high.text)
-        years = all(isinstance(n.value, int) and 1000 <= n.value <= 2999 for n in (least, most))
-        self.pieces += [Compare("gte", years), least, Compare("lte", years), most]
-        return 4
+        years = _is_year(low[0]) and _is_year(high[0])
+        self.pieces += [Compare("gte", years), low[0], Compare("lte", years), high[0]]
+        return start + low[1] + 1 + high[1] - position
+
+    def _has(self, position: int) -> bool:
+        return position < len(self.tokens)
+
+    def _bound(self, position: int) -> tuple[Number | Moment, int] | None:
+        """Read a number or a date, with how many tokens it takes."""
+        if found := self._date(position):
+            return found
+        if self._has(position) and self.tokens[position].kind == "number":
+            return _number(self.tokens[position].text), 1
+        return None
+
+    def _moment(self, position: int) -> int:
+        found = self._date(position)
+        if not found:
+            return 0
+        self.pieces.append(found[0])
+        return found[1]
+
+    def _date(self, position: int) -> tuple[Moment, int] | None:
+        """Read a date, or a part of one, where the words leave no doubt that it is one."""
+        window = self.tokens[position : position + 5]
+        if window and window[0].kind == "date":
+            year, month, day = (int(part) for part in window[0].text.split("-"))
+            return Moment(window[0].text, year, month, day), 1
+        text = " ".join("," if t.kind == "comma" else t.text for t in window)
+        for pattern in _DATES:
+            found = pattern.match(text)
+            month = MONTHS.get(found["month"].lower()) if found else None
+            if not found or not month or not self._is_calendar(position, found):
+                continue
+            day, year = found.groupdict().get("day"), found.groupdict().get("year")
+            said = found[0].replace(" ,", ",")
+            moment = Moment(said, int(year) if year else None, month, int(day) if day else None)
+            return moment, len(found[0].split(" "))
+        return None
+
+    def _is_calendar(self, position: int, found: re.Match[str]) -> bool:
+        """Tell a month from a word that looks like one: a bare "march" or "may" is none."""
+        if " " in found[0]:
+            return True
+        before = self.tokens[position - 1].lower if position else ""
+        named = found["month"][:1].isupper() or found["month"].lower() not in {"may", "march"}
+        named = named or before == "in"
+        return named and (before in _BEFORE_MONTH or len(found["month"]) > 3)
 
     def _phrase(self, position: int) -> int:
         for length in range(_LONGEST, 0, -1):
@@ -308,11 +415,20 @@ class _Reader:
                 self.pieces.insert(-1, Compare(TRAILING[words]))
                 return length
             if words in _PHRASES:
-                self.pieces += _PHRASES[words]
+                said = " ".join(t.text for t in window)
+                self.pieces += [
+                    replace(p, text=said) if isinstance(p, (Mark, Cue, Compare)) else p
+                    for p in _PHRASES[words]
+                ]
                 return length
         return 0
 
 
 def _number(text: str, *, joined: bool = False) -> Number:
     plain = text.strip("%+").replace(",", "").translate({ord(sign): None for sign in "$€£"})
-    return Number(float(plain) if "." in plain else int(plain), text, joined)
+    unit = next((sign for sign in text if sign in "$€£%"), "")
+    return Number(float(plain) if "." in plain else int(plain), text, joined, unit)
+
+
+def _is_year(bound: Number | Moment) -> bool:
+    return isinstance(bound, Number) and bound.text.isdigit() and 1000 <= bound.value <= 2999

@@ -1,4 +1,4 @@
-"""Where a value may belong: the fields in reach of a question's subject, and the filters they give.
+"""Where a value may belong: the fields in reach of a question's subject.
 
 Managers in reach of which nothing is known yet are noted in ``Places.wanted``.
 """
@@ -6,34 +6,39 @@ Managers in reach of which nothing is known yet are noted in ``Places.wanted``.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from providers.offline.english import PLACES
 from providers.offline.facts import Facts, Field, Manager, Relation
 from providers.offline.match import (
     Bond,
     Candidate,
-    Condition,
     Scope,
     candidates,
-    contains,
-    equal,
     hint_score,
     is_code_field,
+    manager_words,
     name_field,
 )
 from providers.offline.segment import Mention
 
 _MAX_SCHEMAS = 3
-_MAX_OPTIONS = 8
 _CERTAIN = 5.0
-_TELLING = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """One way to filter by a value; ``exact`` takes the value as a whole instead of a part."""
+class Slot:
+    """A value of the question with the fields that may hold it, best first.
 
-    condition: Condition
-    score: float
-    exact: Condition | None = None
+    ``texts`` are alternatives. ``is_tied``: a tie, a verb or a name of the schema stands with it.
+    ``is_whole``: a part of a longer value does not count.
+    ``is_part``: the question asks for values that contain it.
+    """
+
+    texts: tuple[str, ...]
+    said: str
+    places: tuple[Candidate, ...]
+    is_tied: bool = False
+    is_whole: bool = False
+    is_part: bool = False
 
 
 class Places:
@@ -56,7 +61,9 @@ class Places:
     def anywhere(self, text: str, hints: frozenset[str], bond: Bond) -> list[Candidate]:
         """Rate the places of a value that stands next to nothing."""
         own = candidates(text, hints, Scope((), self.manager), bond)
-        if any(c.is_sure and c.score >= _CERTAIN for c in own):
+        if own and (bond == "named" or (bond == "own" and self.depth < 2)):
+            return own
+        if self.depth < 2 and any(c.is_sure and c.score >= _CERTAIN for c in own):
             return [c for c in own if c.is_sure]
         return self._rated(text, hints, bond, [Scope((), self.manager), *self._near(hints)])
 
@@ -67,13 +74,18 @@ class Places:
         target = self.known(mention.target)
         if target is None:
             return []
-        scopes = [Scope(mention.path, target), *self._same_target(mention, target)]
+        many = self.along(mention.path)[1]
+        detailed = self._is_detailed(target)
+        scopes = [Scope(mention.path, target, 0, None, detailed, many)]
+        scopes += self._same_target(mention, target)
         if bond == "loose":
             # "Supplier X" gives a name or a code, not just any text of a supplier.
             rated = self._rated(text, hints, bond, scopes)
             return [c for c in rated if c.is_name or c.is_code or c.is_sure]
         kinds = [r for r in target.relations if self.depth > 1 or not r.many]
-        return self._rated(text, hints, bond, [*scopes, *self._hop(mention.path, kinds, 0)])
+        return self._rated(
+            text, hints, bond, [*scopes, *self._hop(mention.path, kinds, 0, is_many=many)]
+        )
 
     def in_field(self, texts: Sequence[str], mention: Mention) -> list[Candidate]:
         """Return the place of a value that stands next to a field, if it may hold the value."""
@@ -83,8 +95,37 @@ class Places:
         choices = {choice.lower() for choice in field.choices}
         if choices and not choices & {text.lower() for text in texts}:
             return []
-        code = is_code_field(field, self.manager)
-        return [Candidate(mention.path, field, 9.0, is_sure=True, is_code=code)]
+        owner, many = self.along(mention.path[:-1])
+        if owner is None:
+            return []
+        code = is_code_field(field, owner)
+        return [Candidate(mention.path, field, owner.name, 9.0, True, many, code)]
+
+    def along(self, path: Sequence[str]) -> tuple[Manager | None, bool]:
+        """Follow relations: the manager at the end, and whether one leads to many rows."""
+        manager, many = self.manager, False
+        for step in path:
+            relation = manager.relation(step)
+            target = self.facts.managers.get(relation.target) if relation else None
+            if relation is None or target is None:
+                return None, many
+            manager, many = target, many or relation.many
+        return manager, many
+
+    def explains(self, path: Sequence[str], hints: frozenset[str]) -> bool:
+        """Tell whether hint words speak of a step of a path."""
+        manager: Manager | None = self.manager
+        for step in path:
+            found = manager.relation(step) if manager else None
+            target = self.facts.managers.get(found.target) if found else None
+            fields = manager.fields if manager else ()
+            member = found or next((f for f in fields if f.name == step), None)
+            names = [(step, member.description if member else "")]
+            names += [(" ".join(manager_words(target)), "")] if target else []
+            if any(hint_score(hints, name, said) > 0 for name, said in names):
+                return True
+            manager = target
+        return False
 
     def speaks_of(self, hints: frozenset[str], manager: Manager | None) -> bool:
         """Tell whether hints point at a field or relation of a manager."""
@@ -95,17 +136,27 @@ class Places:
         self, text: str, hints: frozenset[str], bond: Bond, scopes: list[Scope]
     ) -> list[Candidate]:
         found = [c for scope in scopes for c in candidates(text, hints, scope, bond)]
-        sure = [c for c in found if c.is_sure]
-        return sorted(sure or found, key=lambda c: -c.score)
+        if self.depth > 1 and hints and hints <= PLACES:
+            # "In" may also speak of what is no place: "parts in Apollo".
+            return sorted(found, key=lambda c: -c.score)
+        # The name of a row counts beside what is sure: "from Osaka" and "from Hallam Forge".
+        sure = {c.path[:-1] for c in found if c.is_sure}
+        first = {c.path[0] for c in found if c.is_sure and len(c.path) > 1}
+        kept = [
+            c
+            for c in found
+            if c.is_sure
+            or (c.is_name and c.path[:-1] in sure)
+            or (self.depth > 1 and len(c.path) > 2 and c.path[0] in first)
+        ]
+        return sorted(kept or found, key=lambda c: -c.score)
 
     def _same_target(self, mention: Mention, target: Manager) -> list[Scope]:
         """Return other relations to the same manager: an airport may be an origin or a goal."""
-        named_by_manager = len(mention.path) == 1 and mention.path[0] not in mention.target.lower()
-        return [
-            Scope((r.name,), target, 0, r, self._is_detailed(target))
-            for r in self.manager.relations
-            if named_by_manager and r.target == target.name and r.name != mention.path[0]
-        ]
+        detailed = self._is_detailed(target)
+        ways = [r for r in self.manager.relations if r.name in mention.rivals]
+        rest = mention.path[1:]
+        return [Scope((r.name, *rest), target, 0, r, detailed, r.many) for r in ways]
 
     def _near(self, hints: frozenset[str]) -> list[Scope]:
         """Return the managers one hop away, or those the hints point to; two hops at depth 2."""
@@ -119,40 +170,41 @@ class Places:
             scope
             for near in first
             for scope in self._hop(
-                near.path, [r for r in near.manager.relations if r.target not in seen], near.hops
+                near.path,
+                [r for r in near.manager.relations if r.target not in seen],
+                near.hops,
+                is_many=near.is_many,
             )
         ]
         return first + second
 
-    def _hop(self, path: tuple[str, ...], relations: Sequence[Relation], hops: int) -> list[Scope]:
+    def _hop(
+        self,
+        path: tuple[str, ...],
+        relations: Sequence[Relation],
+        hops: int,
+        *,
+        is_many: bool = False,
+    ) -> list[Scope]:
         found: list[Scope] = []
         for relation in relations:
             target = self.known(relation.target)
             if target is not None and relation.target != self.manager.name:
+                self._want_details(target)
                 distance = hops + (2 if relation.many else 1)
-                detailed = self._is_detailed(target)
-                found.append(Scope((*path, relation.name), target, distance, relation, detailed))
+                detailed, many = self._is_detailed(target), is_many or relation.many
+                step = (*path, relation.name)
+                found.append(Scope(step, target, distance, relation, detailed, many))
         return found
+
+    def _want_details(self, manager: Manager) -> None:
+        """Want the schema of rows without a name: nothing else tells where a value may be."""
+        missing = name_field(manager) is None and not self._is_detailed(manager)
+        if missing and manager.name not in self.wanted and len(self.wanted) < _MAX_SCHEMAS:
+            self.wanted.append(manager.name)
 
     def _is_detailed(self, manager: Manager) -> bool:
         return manager.name in self.facts.detailed
-
-
-def options(texts: Sequence[str], places: Sequence[Candidate]) -> list[Option]:
-    """Return the ways to filter by a value, best first.
-
-    A long value is looked for as a part, which finds it as a whole too; a short one is anywhere.
-    """
-    ways: list[Option] = []
-    for place in places:
-        whole, part = equal(place, texts), contains(place, texts)
-        if part is not None and len(texts[0]) >= _TELLING:
-            ways.append(Option(part, place.score, whole))
-            continue
-        ways.append(Option(whole, place.score))
-        if part is not None:
-            ways.append(Option(part, place.score - 3.0))
-    return sorted(ways, key=lambda way: -way.score)[:_MAX_OPTIONS]
 
 
 def related_names(manager: Manager, facts: Facts) -> Iterator[tuple[str, str]]:

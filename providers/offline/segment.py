@@ -1,9 +1,19 @@
 """Names found in a question: which words mean managers, relations or fields, which are values."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from providers.offline.english import CALCULATIONS, FILLER, MEASURES, VERBS, same, split_name
+from providers.offline.english import (
+    CALCULATIONS,
+    FILLER,
+    GLUE,
+    MEASURES,
+    UNITS,
+    VERBS,
+    same,
+    singular,
+    split_name,
+)
 from providers.offline.facts import Facts, Field, Manager, Relation
 from providers.offline.match import (
     best_field,
@@ -13,7 +23,16 @@ from providers.offline.match import (
     named_relation,
     names_manager,
 )
-from providers.offline.parse import Compare, Cue, Mark, Number, Piece, Question, Word
+from providers.offline.parse import (
+    Compare,
+    Cue,
+    Mark,
+    Moment,
+    Number,
+    Piece,
+    Question,
+    Word,
+)
 
 _LONGEST_NAME = 4
 
@@ -32,27 +51,37 @@ class Subject:
 class Mention:
     """Words that name something: the subject, a field (its ``path`` ends with it), or related rows.
 
-    ``target`` is the related manager's name; its ``path`` is empty while no way there is known.
+    ``target`` is the related manager's name; its ``path`` is empty while no way there is known, and
+    ``rivals`` are other relations that lead there. ``is_loose``: a description gave the field.
     """
 
     start: int
     joined: bool
+    words: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
     field: Field | None = None
     target: str = ""
+    rivals: tuple[str, ...] = ()
+    is_loose: bool = False
     is_subject: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Words that name nothing known. ``texts`` are alternatives: LGA or JFK."""
+    """Words that name nothing known. ``texts`` are alternatives, linked by "or" or by "and"."""
 
     texts: tuple[str, ...]
     joined: bool = False
     quoted: bool = False
+    link: str = ""
+
+    @property
+    def said(self) -> str:
+        """The value as the user put it."""
+        return f" {self.link or 'or'} ".join(self.texts)
 
 
-Segment = Mention | Value | Number | Compare | Cue | Mark
+Segment = Mention | Value | Number | Moment | Compare | Cue | Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +179,10 @@ class Segmenter:
         if not isinstance(piece, Word):
             self.found.append(piece)
             return 1
+        if self.found and isinstance(self.found[-1], Number) and singular(piece.lower) in UNITS:
+            # "2 hours" is an amount, even where a column is called hour.
+            self.found.append(Cue(piece.lower, piece.text))
+            return 1
         for length in range(_LONGEST_NAME, 0, -1):
             if self._name(position, length):
                 return length
@@ -165,7 +198,8 @@ class Segmenter:
         ):
             return False
         mention = (
-            self._field(position, words, 3)
+            self._compound(position, words)
+            or self._field(position, words, 3)
             or self._related(position, words)
             or self._field(position, words, self._least(position, length))
         )
@@ -175,11 +209,21 @@ class Segmenter:
                 self.scope = (mention.path, mention.target)
         return mention is not None
 
+    def _compound(self, position: int, words: list[str]) -> Mention | None:
+        """Read "flight number" as a name that the noun is a part of."""
+        subject = self.subject
+        if position != subject.start + subject.length or not _is_joined(self.pieces[position]):
+            return None
+        return self._field(position, [singular(word) for word in subject.words] + words, 2)
+
     def _least(self, position: int, length: int) -> int:
         """Say how loosely the words may name a field: values must not be taken for names."""
         words = [p for p in self.pieces[position : position + length] if isinstance(p, Word)]
         if any(looks_like_code(word.text) or not word.text.islower() for word in words):
             return 3
+        if isinstance(self.found[-1] if self.found else None, Number):
+            # What stands behind a number may be its unit.
+            return 2
         if length > 1:
             return 1
         here = self.pieces[position]
@@ -196,21 +240,30 @@ class Segmenter:
             if path and least < 2:
                 continue
             if found := best_field(words, manager, least):
-                return Mention(
-                    position, _is_joined(self.pieces[position]), (*path, found.name), found
-                )
+                loose = best_field(words, manager, 2) is None
+                joined = _is_joined(self.pieces[position])
+                whole = (*path, found.name)
+                return Mention(position, joined, tuple(words), whole, found, is_loose=loose)
         return None
 
     def _related(self, position: int, words: list[str]) -> Mention | None:
-        joined = _is_joined(self.pieces[position])
-        if relation := named_relation(words, self.subject.manager):
-            return Mention(position, joined, (relation.name,), target=relation.target)
+        joined, said = _is_joined(self.pieces[position]), tuple(words)
+        own = self.subject.manager
+        if relation := named_relation(words, own):
+            return Mention(position, joined, said, (relation.name,), target=relation.target)
         for manager in self.facts.managers.values():
-            if names_manager(words, manager) and manager.name != self.subject.manager.name:
-                return Mention(position, joined, self._path(manager.name), target=manager.name)
-        for relation in self.subject.manager.relations:
+            if names_manager(words, manager) and manager.name != own.name:
+                path = self._path(manager.name)
+                first = own.relation(path[0]) if path else None
+                rivals = tuple(
+                    r.name
+                    for r in own.relations
+                    if first and r.target == first.target and r.name != first.name
+                )
+                return Mention(position, joined, said, path, None, manager.name, rivals)
+        for relation in own.relations:
             if relation.target not in self.facts.managers and _target_words(relation, words):
-                return Mention(position, joined, (relation.name,), target=relation.target)
+                return Mention(position, joined, said, (relation.name,), target=relation.target)
         return None
 
     def _path(self, target: str) -> tuple[str, ...]:
@@ -226,7 +279,7 @@ class Segmenter:
         if not word.quoted and word.lower in CALCULATIONS and word.text.islower():
             self.calculation = self.calculation or word.lower
         elif self._is_verb(word, following):
-            self.found.append(Cue(word.lower))
+            self.found.append(Cue(word.lower, word.text))
         else:
             self._value(word)
 
@@ -253,7 +306,7 @@ class Segmenter:
         if following is None and self.asks_do and word.joined and isinstance(before, Value):
             # "Which parts does Acme supply?"
             return True
-        participle = word.lower.endswith(("ed", "ing")) or word.lower in VERBS
+        participle = word.lower.endswith(("ed", "ing")) or word.lower in GLUE | set(VERBS)
         return participle and isinstance(following, (Cue, Compare))
 
     def _is_choice(self, word: Word) -> bool:
@@ -276,20 +329,46 @@ def _target_words(relation: Relation, words: list[str]) -> bool:
 
 
 def _with_lists(segments: list[Segment]) -> Iterator[Segment]:
-    """Join values that are linked by "or", "and" or commas; drop links between other things."""
+    """Join values, numbers or dates that are linked by "or", "and" or commas."""
     kept: list[Segment] = []
-    links = 0
+    links: list[Mark] = []
     for segment in segments:
-        if isinstance(segment, Mark) and segment.kind == "or":
-            links += 1
+        if isinstance(segment, Mark) and segment.kind in {"or", "and"}:
+            links.append(segment)
             continue
-        before = kept[-1] if kept else None
-        if links and isinstance(before, Value) and isinstance(segment, Value):
-            kept[-1] = Value((*before.texts, *segment.texts), before.joined, before.quoted)
+        joint = _joint(kept, segment, links) if links and kept else None
+        if joint:
+            kept[-1] = joint
+        elif links and kept:
+            kept += [_link(links), segment]
         else:
             kept.append(segment)
-        links = 0
+        links = []
     yield from kept
+
+
+def _link(links: list[Mark]) -> Mark:
+    """Return the telling one of neighbouring links: a comma says nothing beside an "or"."""
+    return next((mark for mark in reversed(links) if mark.text != ","), links[-1])
+
+
+def _joint(kept: list[Segment], segment: Segment, links: list[Mark]) -> Segment | None:
+    before = kept[-1]
+    alone = not isinstance(kept[-2] if len(kept) > 1 else None, Compare)
+    match before, segment:
+        case Value(), Value():
+            link = _link(links)
+            said = before.link if link.text == "," and before.link else link.text
+            texts = (*before.texts, *segment.texts)
+            return replace(before, texts=texts, link="or" if link.kind == "or" else said)
+        case Number(), Number() if alone:
+            text = f"{before.text} or {segment.text}"
+            return replace(before, text=text, more=(*before.more, segment.value), unit=segment.unit)
+        case Moment(), Moment() if alone:
+            text = f"{before.text} or {segment.text}"
+            return replace(before, text=text, more=(*before.more, segment))
+        case _:
+            return None
 
 
 def subject_words(subject: Subject) -> frozenset[str]:

@@ -5,26 +5,39 @@ reader sees how the question was understood.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 
-from providers.offline.english import NAME_LIKE, plural, singular
+from providers.offline.amounts import Problem
+from providers.offline.english import plural
 from providers.offline.facts import Facts, Manager, Page
 from providers.offline.match import Condition, manager_words, name_field
-from providers.offline.plan import (
+from providers.offline.probe import Missed
+from providers.offline.resolve import SHOWN_ROWS, Resolved
+from providers.offline.steps import (
     About,
     Found,
     LookedUp,
-    Nothing,
+    NotThere,
     Outcome,
     Trouble,
     columns_of,
+    hops,
+    label,
 )
-from providers.offline.resolve import SHOWN_ROWS, Resolved
+from providers.offline.suggest import counted, examples, noun_of
 from schema.events import Json, JsonObject
 
 _MAX_VALUE = 300
+_MAX_CELLS = 7
+_MAX_OTHERS = 5
 _WHO = "I am Frontdesk's embedded offline assistant: I work without a language model or a network."
 _CAN = "I understand simple questions in English that list, filter or count what is on record."
+
+_ABOUT = {
+    "greeting": f"Hello. {_WHO} {_CAN}",
+    "change": "I only read what is on record: I can't change data or carry anything out.",
+    "foreign": f"I understand English only. {_CAN}",
+    "follow": "I answer each question by itself, so please ask the whole question again.",
+}
 
 _COMPARED = {"gt": "over", "gte": "of at least", "lt": "under", "lte": "of at most"}
 _IN_TIME = {"gt": "after", "gte": "from", "lt": "before", "lte": "up to"}
@@ -35,8 +48,8 @@ def word(outcome: Outcome, facts: Facts) -> str:
     match outcome:
         case Found():
             return _found(outcome)
-        case Nothing():
-            return _nothing(outcome)
+        case NotThere():
+            return _not_there(outcome, facts)
         case LookedUp():
             return _looked_up(outcome, facts)
         case Trouble():
@@ -44,44 +57,66 @@ def word(outcome: Outcome, facts: Facts) -> str:
         case About(kind="thanks"):
             return "You're welcome."
         case About(kind=kind):
-            opening = "Hello. " if kind == "greeting" else ""
-            return f"{opening}{_WHO} {_CAN}{_examples(facts)}"
+            return f"{_ABOUT.get(kind, f'{_WHO} {_CAN}')}{examples(facts)}"
 
 
 # --- rows ---------------------------------------------------------------------------------------
 
 
 def _found(found: Found) -> str:
-    resolved, conditions, total = found.resolved, found.reading.conditions, found.page.total_count
-    said = _described(conditions, found.page.data)
+    resolved, total = found.resolved, found.page.total_count
     verb = "is" if total == 1 else "are"
-    head = f"There {verb} {total:,} {_noun(resolved, total)}{said}"
-    if resolved.intent == "exists":
-        head = f"Yes, there {verb} {total:,} {_noun(resolved, total)}{said}"
-    notes = _notes(found)
+    said = _described(found.conditions)
+    noun = counted(resolved.noun, total)
+    if not total:
+        opening = "No, there are no" if resolved.intent == "exists" else "There are no"
+        return f"{opening} {noun}{said}.{_taken(found)}{_notes(found)}"
+    opening = "Yes, there" if resolved.intent == "exists" else "There"
+    head = f"{opening} {verb} {total:,} {noun}{said}"
     if resolved.intent == "count":
-        return f"{head}.{notes}"
-    asked = {".".join(path) for path in (*resolved.shown, *(c.path for c in conditions))}
-    lines = _lines(found.page, columns_of(resolved, conditions), asked, resolved.subject)
-    return f"{head}:\n{lines}{notes}"
+        return f"{head.removesuffix('.')}.{_notes(found)}"
+    asked = {".".join(path) for path in (*resolved.shown, *(c.path for c in found.conditions))}
+    columns = columns_of(resolved, found.conditions)
+    lines = _lines(found.page, columns, asked, resolved.subject)
+    return f"{head}:\n{lines}" + (f"\n{notes.strip()}" if (notes := _notes(found)) else "")
+
+
+def _taken(found: Found) -> str:
+    """Tell which values a part of a name was taken for, since they may not be meant."""
+    return "".join(f' I took "{text}" for {value}.' for text, value in found.taken)
 
 
 def _notes(found: Found) -> str:
-    if not found.wider:
+    """Tell of values that have the one asked for as a part, and were left out."""
+    if not found.others:
         return ""
-    part = next(c for c in reversed(found.reading.conditions) if c.lookup in {"", "in"} and c.said)
-    note = f'With "{part.said}" anywhere in {_label(part.path)} there are {found.wider:,}.'
-    return (" " if found.resolved.intent == "count" else "\n") + note
+    places = dict.fromkeys(place for place, _ in found.others)
+    values = [value for _, value in found.others]
+    shown = [f'"{value}"' for value in values[:_MAX_OTHERS]]
+    if len(values) > _MAX_OTHERS:
+        shown.append(f"{len(values) - _MAX_OTHERS} more")
+    return f" Not counted in, though alike in {_listed([*places])}: {_listed(shown)}."
 
 
 def _lines(
     page: Page, columns: Sequence[tuple[str, ...]], asked: Iterable[str], manager: Manager
 ) -> str:
     asked = set(asked)
-    lines = [_line(row, columns, asked, manager) for row in page.data[:SHOWN_ROWS]]
+    rows = page.data[:SHOWN_ROWS]
+    telling = [
+        path
+        for number, path in enumerate(columns)
+        if number == 0 or ".".join(path) in asked or len(rows) < 2 or _varies(rows, path)
+    ]
+    telling = telling[: max(_MAX_CELLS, len(asked) + 1)]
+    lines = [_line(row, telling, asked, manager) for row in rows]
     if page.total_count > len(lines):
         lines.append(f"… and {page.total_count - len(lines):,} more.")
     return "\n".join(lines)
+
+
+def _varies(rows: Sequence[JsonObject], path: Sequence[str]) -> bool:
+    return len({_text(_value_at(row, path)) for row in rows}) > 1
 
 
 def _line(
@@ -92,15 +127,15 @@ def _line(
         value = _value_at(row, path)
         text = _text(value)
         if text or ".".join(path) in asked:
-            cells.append((_label(path), text or "not set"))
+            cells.append((label(path), text or "not set"))
     if not cells:
         return "- " + ", ".join(f"{k} {_text(v)}" for k, v in row.items())
-    (label, head), rest = cells[0], cells[1:]
+    (first, head), rest = cells[0], cells[1:]
     named = name_field(manager)
     is_key = len(columns[0]) == 1 and not head.lstrip("-").isdigit()
     is_plain = is_key or (named is not None and columns[0] == (named.name,))
     details = ", ".join(f"{name} {text}" for name, text in rest)
-    return f"- {head if is_plain else f'{label} {head}'}" + (f": {details}" if details else "")
+    return f"- {head if is_plain else f'{first} {head}'}" + (f": {details}" if details else "")
 
 
 def _value_at(value: Json, path: Sequence[str]) -> Json:
@@ -132,99 +167,78 @@ def _text(value: Json) -> str:
 # --- filters in words ---------------------------------------------------------------------------
 
 
-def _described(conditions: Sequence[Condition], rows: Sequence[JsonObject] = ()) -> str:
+def _described(conditions: Sequence[Condition]) -> str:
     """Say the filters: " with origin JFK and dest LAX and without dep_time"."""
     parts: list[str] = []
     for condition in conditions:
-        part = _phrase(condition, rows)
+        part = _phrase(condition)
         if parts and part.startswith("with ") and parts[-1].startswith(("with ", "and ")):
             part = part.removeprefix("with ")
         parts.append(part if not parts else f"and {part}")
     return "".join(f" {part}" for part in parts)
 
 
-def _phrase(condition: Condition, rows: Sequence[JsonObject]) -> str:
-    hops = _hops(condition.path)
-    label = _label(condition.path)
-    said = _spelled(condition, rows)
+def _phrase(condition: Condition) -> str:
+    names, named = hops(condition.path), label(condition.path)
+    said = condition.said or _text(condition.value)
     if condition.lookup == "isnull":
-        return f"without {label}" if condition.value else f"with {label}"
+        return f"without {named}" if condition.value else f"with {named}"
     contains = condition.lookup == "icontains"
     if contains or condition.lookup in {"", "in"}:
         value = f'"{said}"' if contains else said
-        if len(hops) > 1 and len(condition.path) > 2:
+        contains = contains or said.startswith('"')
+        value = value.removesuffix(" in it")
+        if len(names) > 1 and len(condition.path) > 2:
             verb = "contains" if contains else "is"
-            return f"with {' whose '.join(hops)} {verb} {value}"
-        return f"with {label} {'containing ' if contains else ''}{value}"
+            return f"with {names[0]} whose {' '.join(names[1:])} {verb} {value}"
+        return f"with {named} {'containing ' if contains else ''}{value}"
     words = _IN_TIME if condition.in_time else _COMPARED
-    return f"with {label} {words[condition.lookup]} {said}"
-
-
-def _spelled(condition: Condition, rows: Sequence[JsonObject]) -> str:
-    """Return the value in the data's spelling where the rows show it, else in the user's."""
-    said = condition.said or _text(condition.value)
-    shown = {_text(_value_at(row, condition.path)) for row in rows}
-    return shown.pop() if shown and {s.lower() for s in shown} == {said.lower()} else said
-
-
-def _hops(path: Sequence[str]) -> list[str]:
-    """Return the names of a path; the name of a related row goes without saying."""
-    if len(path) > 1 and path[-1] in NAME_LIKE:
-        return [*path[:-2], singular(path[-2])]
-    return list(path)
-
-
-def _label(path: Sequence[str]) -> str:
-    """Name a path: "density", "plane seats"."""
-    return " ".join(_hops(path))
-
-
-def _noun(resolved: Resolved, count: int) -> str:
-    return _counted(resolved.noun, count)
-
-
-def _counted(noun: str, count: int) -> str:
-    """Return a noun for a number of rows; "26,115 weather records"."""
-    many = plural(noun)
-    if many == noun and not noun.endswith("s"):
-        noun, many = f"{noun} record", f"{noun} records"
-    return noun if count == 1 else many
+    return f"with {named} {words[condition.lookup]} {said}"
 
 
 # --- no rows ------------------------------------------------------------------------------------
 
 
-def _nothing(nothing: Nothing) -> str:
-    resolved, best = nothing.resolved, nothing.readings[0]
-    noun = _noun(resolved, 0)
-    opening = "No, there are no" if resolved.intent == "exists" else "There are no"
-    if not resolved.is_open:
-        return f"{opening} {noun}{_described(best.conditions)}."
-    common = [c for c in best.conditions if all(c in r.conditions for r in nothing.readings)]
-    tried = [c for r in nothing.readings for c in r.conditions if c not in common]
-    words = dict.fromkeys(f'"{c.said}"' for c in tried)
-    places = dict.fromkeys(_label(c.path) for c in tried)
-    return (
-        f"I found no {noun}{_described(common)} for {_listed([*words])}. "
-        f"I looked in {_listed([*places])}."
-    )
+def _not_there(outcome: NotThere, facts: Facts) -> str:
+    missed, resolved = outcome.missed, outcome.resolved
+    named = {(f.name,) for f in [name_field(resolved.subject)] if f}
+    places = [
+        f"{resolved.noun} {label(p.path)}" if p.path in named else label(p.path)
+        for p in missed.looked
+    ]
+    found = f'I found no "{missed.said}" in {_listed([*dict.fromkeys(places)])}'
+    said = f"No, {found}." if resolved.intent == "exists" else f"{found}, so I can't answer that."
+    return f"{said}{_hint(missed, resolved)}{examples(facts, resolved)}"
+
+
+def _hint(missed: Missed, resolved: Resolved) -> str:
+    """Say what was close, or which words a field of choices knows."""
+    if missed.similar:
+        close = [f'"{value}"' for value in missed.similar]
+        return f" Did you mean {_listed(close, 'or')}?"
+    choosy = next((f for f in resolved.subject.fields if f.choices), None)
+    if choosy and missed.said.islower():
+        return f" The {choosy.name} of {plural(resolved.noun)} is {_listed(choosy.choices, 'or')}."
+    return ""
 
 
 def _looked_up(found: LookedUp, facts: Facts) -> str:
     if not found.pages:
-        return f'I found nothing called "{found.text}". {_offer(facts)}{_examples(facts)}'
+        return (
+            f'I found no row whose name has "{found.text}" in it. {_offer(facts)}{examples(facts)}'
+        )
     blocks: list[str] = []
     for manager, page in found.pages:
-        noun = " ".join(manager_words(manager))
-        named = name_field(manager)
-        key = named.name if named else ""
-        exact = [row for row in page.data if _text(row.get(key)).lower() == found.text.lower()]
-        rows = page if not exact else Page(data=exact, total_count=len(exact))
-        count = rows.total_count
-        paths = [path for row in rows.data[:1] for path in _paths(row)]
-        lines = _lines(rows, paths, (), manager)
-        blocks.append(f"{count:,} {_counted(noun, count)}:\n{lines}")
-    return f'This is on record for "{found.text}".\n' + "\n".join(blocks)
+        noun = counted(" ".join(manager_words(manager)), page.total_count)
+        paths = [path for row in page.data[:1] for path in _paths(row)]
+        asked = {".".join(path) for path in paths}
+        blocks.append(f"{page.total_count:,} {noun}:\n{_lines(page, paths, asked, manager)}")
+    opening = f'This is on record for "{found.text}".'
+    if found.is_yes_or_no:
+        opening = f"I don't judge by yes or no. {opening}"
+    elif found.unread:
+        opening = f'I did not understand "{found.unread}". {opening}'
+    return f"{opening}\n" + "\n".join(blocks)
 
 
 def _paths(row: JsonObject) -> list[tuple[str, ...]]:
@@ -239,38 +253,56 @@ def _paths(row: JsonObject) -> list[tuple[str, ...]]:
 
 
 def _trouble(trouble: Trouble, facts: Facts) -> str:
-    resolved, said = trouble.resolved, trouble.word
-    noun = plural(resolved.noun) if resolved else "records"
-    match trouble.kind:
-        case "refused":
-            return f"The data could not be read: {said}"
-        case "unfinished":
-            return "I could not finish looking this up in the steps I have. Please ask for less."
-        case "exclusion":
-            return (
-                f"I can't leave out {noun} by a value; I list, filter and count.{_examples(facts)}"
-            )
-        case "calculation":
-            return (
-                f"I can't work out \"{said}\": I list, filter and count, but I don't calculate, "
-                f"rank or group.{_examples(facts)}"
-            )
-        case "unclear" | "unknown":
-            opening = (
-                f'I don\'t see which field "{said}" belongs to.'
-                if said
-                else "I don't see which field that is."
-            )
-            return f"{opening} {_fields(resolved)}"
-        case "unrelated":
-            return f"There is no relation from {noun} to {said}. {_fields(resolved)}"
-        case "lost":
-            opening = (
-                f'There is nothing called "{said}" here.'
-                if said
-                else "I did not understand the question."
-            )
-            return f"{opening} {_offer(facts)} {_WHO}{_examples(facts)}"
+    problem, resolved = trouble.problem, trouble.resolved
+    noun = counted(resolved.noun, 2) if resolved else "records"
+    if problem.kind == "lost":
+        opening = (
+            f'There is nothing called "{problem.word}" here.'
+            if problem.word
+            else "I did not understand the question."
+        )
+        return f"{opening} {_offer(facts)} {_WHO}{examples(facts)}"
+    fields = _fields(resolved) if problem.kind in {"unclear", "unknown", "unrelated"} else ""
+    return f"{_why(problem, noun)}{fields}{examples(facts, resolved)}"
+
+
+def _why(problem: Problem, noun: str) -> str:
+    """Say why a question can't be answered, with the word at fault."""
+    said, options = problem.word, problem.options
+    place = f', for I can\'t tell what "{said}" is' if said else ""
+    reasons = {
+        "refused": "The data could not be read just now.",
+        "unfinished": (
+            f"I could not finish looking this up{place}: it takes more look-ups than one answer "
+            "may make. Please ask with fewer conditions, or say what a value is."
+        ),
+        "exclusion": f'I can\'t leave out {noun} by a value ("{said}"); I list, filter and count.',
+        "calculation": (
+            f"I can't work out \"{said}\": I list, filter and count, but I don't calculate, "
+            "rank or group."
+        ),
+        "unread": f'I did not understand "{said}" here, so I don\'t answer rather than guess.',
+        "or": (
+            f'I can\'t join conditions by "{said}": all conditions hold together, and only values '
+            "of one field may be alternatives."
+        ),
+        "both": (
+            f'I can\'t ask for several related rows at once ("{said}"): conditions on related '
+            'rows hold for one and the same row. Ask for each by itself, or with "or".'
+        ),
+        "which": f'"{said}" may mean {_listed(options, "or")}. Please say which.',
+        "zero": f'"{said}" may mean that {"".join(options)} is 0 or that it is not set. '
+        f'Please say "{"".join(options)} equal to 0" or "unknown {"".join(options)}".',
+        "unit": f'I can\'t take "{said}" for {options[0] if options else "it"}'
+        f"{f': {options[1]}' if options[1:] and options[1] else ', whose unit I do not know.'}",
+        "unfit": f'"{said}" does not fit {options[0] if options else "the field"}'
+        + (f", which is {_listed(options[1:], 'or')}." if options[1:] else "."),
+        "date": f'I see no way to look for "{said}" in {noun} as a date.',
+        "unclear": f'I don\'t see which field "{said}" belongs to.',
+        "unknown": f'I don\'t see which field "{said}" belongs to.',
+        "unrelated": f"There is no relation from {noun} to {said}.",
+    }
+    return reasons[problem.kind]
 
 
 def _fields(resolved: Resolved | None) -> str:
@@ -278,32 +310,15 @@ def _fields(resolved: Resolved | None) -> str:
         return ""
     manager = resolved.subject
     names = [f.name for f in manager.fields] + [r.name for r in manager.relations]
-    return f"{plural(resolved.noun).capitalize()} have {_listed(names)}." if names else ""
+    return f" {counted(resolved.noun, 2).capitalize()} have {_listed(names)}." if names else ""
 
 
 def _offer(facts: Facts) -> str:
-    names = [plural(" ".join(manager_words(m))) for m in facts.managers.values()]
+    names = [noun_of(m) for m in facts.managers.values()]
     return f"I can answer about {_listed(names)}." if names else "No data is open to you here."
 
 
-def _examples(facts: Facts) -> str:
-    """Suggest up to three questions that the managers on offer can answer."""
-    managers = list(islice(facts.managers.values(), 3))
-    forms = ("List all {0}", "How many {0} are there?", "Which {0} are there?")
-    asked = [
-        form.format(plural(" ".join(manager_words(m))))
-        for form, m in zip(forms, managers, strict=False)
-    ]
-    related = next(((m, r) for m in managers for r in m.relations), None)
-    if related:
-        noun = plural(" ".join(manager_words(related[0])))
-        asked[2:] = [f"Which {noun} have no {' '.join(related[1].name.split('_'))}?"]
-    return (
-        "".join(["\nYou could ask:", *(f"\n- {question}" for question in asked)]) if asked else ""
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], link: str = "and") -> str:
     if len(names) < 2:
         return "".join(names)
-    return ", ".join(names[:-1]) + " and " + names[-1]
+    return f"{', '.join(names[:-1])} {link} {names[-1]}"

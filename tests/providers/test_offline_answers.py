@@ -17,11 +17,11 @@ MATERIALS = (
     [
         (
             "Which projects use aluminum parts?",
-            "There is 1 project with parts whose material is aluminum:\n- Mercury",
+            "There is 1 project with parts whose material is Aluminum:\n- Mercury",
         ),
         (
             "What projects use parts made of aluminum?",
-            "There is 1 project with parts whose material is aluminum:\n- Mercury",
+            "There is 1 project with parts whose material is Aluminum:\n- Mercury",
         ),
         ("List all materials", MATERIALS),
         ("Which materials are there?", MATERIALS),
@@ -73,18 +73,15 @@ MATERIALS = (
             "What is the density of steel?",
             "There is 1 material with name Steel:\n- Steel: density 7.8",
         ),
-        ("parts made of gold", 'There are no parts with material containing "gold".'),
-        ("Are there any parts made of gold?", None),
+        ("parts made of tin", 'I found no "tin" in material, so I can\'t answer that.'),
+        ("Are there any parts made of tin?", 'No, I found no "tin" in material.'),
     ],
 )
 async def test_the_toy_questions_are_answered_from_the_rows(
-    toys: Desk, question: str, answer: str | None
+    toys: Desk, question: str, answer: str
 ) -> None:
     asked = await toys.ask(question)
-    if answer is None:
-        assert asked.answer.startswith("No, there are no parts")
-    else:
-        assert asked.answer == answer
+    assert asked.answer.split("\nYou could ask:")[0] == answer
     assert len(asked.calls) <= 8
 
 
@@ -93,7 +90,7 @@ async def test_the_toy_questions_are_answered_from_the_rows(
     [
         (
             "Which projects use aluminum parts?",
-            "There are 3 projects with parts whose material is aluminum:",
+            "There are 3 projects with parts whose material is Aluminum:",
             ["Beacon Light Tower", "Cirrus Drone", "Falcon Racing Bike"],
         ),
         (
@@ -106,7 +103,11 @@ async def test_the_toy_questions_are_answered_from_the_rows(
             "There are 2 vendors with city Osaka or Lyon:",
             ["Rhône Composites", "Naniwa Fasteners"],
         ),
-        ("suppliers in Berlin", 'There are no suppliers with city containing "Berlin".', []),
+        (
+            "suppliers in Berlin",
+            'I found no "Berlin" in city, so I can\'t answer that.',
+            None,
+        ),
         (
             "how many parts does supplier Hallam Forge have?",
             "There are 7 parts with supplier Hallam Forge.",
@@ -156,15 +157,20 @@ async def test_the_toy_questions_are_answered_from_the_rows(
         ),
         (
             "materials used in Cirrus Drone",
-            'There are 5 materials with parts whose project contains "Cirrus Drone":',
+            "There are 5 materials with parts whose project is Cirrus Drone:",
             ["Aluminum", "Copper", "Brass", "Carbon Fiber", "Rubber"],
         ),
         (
             "Is there a project called Nightjar?",
-            'No, there are no projects with name containing "Nightjar".',
-            [],
+            'No, I found no "Nightjar" in project name.',
+            None,
         ),
-        ("plastic parts", None, []),
+        (
+            "plastic parts",
+            'I found no "plastic" in material, supplier, project and part name, '
+            "so I can't answer that.",
+            None,
+        ),
         (
             "Which projects use parts from Hallam Forge?",
             "There are 3 projects with parts whose supplier is Hallam Forge:",
@@ -172,20 +178,17 @@ async def test_the_toy_questions_are_answered_from_the_rows(
         ),
         (
             "Which suppliers deliver aluminum parts?",
-            "There are 4 suppliers with parts whose material is aluminum:",
+            "There are 4 suppliers with parts whose material is Aluminum:",
             None,
         ),
         ("not confidential projects", "There are 7 projects with confidential false:", None),
     ],
 )
 async def test_the_manufacturing_questions_are_answered_from_the_rows(
-    factory: Desk, question: str, headline: str | None, rows: list[str] | None
+    factory: Desk, question: str, headline: str, rows: list[str] | None
 ) -> None:
     asked = await factory.ask(question)
-    if headline:
-        assert asked.headline == headline
-    else:
-        assert asked.headline.startswith("I found no parts for")
+    assert asked.headline == headline
     if rows is not None:
         assert asked.rows == rows
     assert len(asked.calls) <= 8
@@ -208,7 +211,7 @@ FLIGHTS = {
         "flights out of lga",
         "LGA flights",
     ],
-    "There are 104,662 flights with origin_airport LaGuardia": ["flights departing LaGuardia"],
+    "There are 104,662 flights with origin_airport La Guardia": ["flights departing LaGuardia"],
     "There are 707 flights with dest HNL": [
         "flights to HNL",
         "how many flights go to HNL?",
@@ -216,7 +219,7 @@ FLIGHTS = {
         "Show me flights bound for HNL",
     ],
     "Yes, there are 707 flights with dest HNL": ["Are there any flights to HNL?"],
-    'There are 707 flights with dest_airport containing "Honolulu"': ["flights to Honolulu"],
+    "There are 707 flights with dest_airport Honolulu Intl": ["flights to Honolulu"],
     "There are 11,262 flights with origin JFK and dest LAX": ["flights from JFK to LAX"],
     "There are 11,183 flights with origin LGA or JFK and dest ORD": [
         "flights from LGA and JFK to ORD"
@@ -300,7 +303,8 @@ async def test_independent_reads_go_out_together(toys: Desk) -> None:
     assert [[call.name for call in calls] for calls in asked.rounds] == [
         ["search_managers"],
         ["get_manager_schema", "get_manager_schema"],
-        ["query", "query"],
+        ["query"],
+        ["query"],
     ]
     ids = [call.id for call in asked.calls]
     assert len(set(ids)) == len(ids)
@@ -310,7 +314,7 @@ async def test_a_name_may_be_given_whole_or_in_part(factory: Desk) -> None:
     asked = await factory.ask("How many parts are called Roller Bearing?")
     assert asked.answer == "There is 1 part with name Roller Bearing."
     asked = await factory.ask("parts of supplier Hallam")
-    assert asked.headline == 'There are 7 parts with supplier containing "Hallam":'
+    assert asked.headline == "There are 7 parts with supplier Hallam Forge:"
 
 
 async def test_an_answer_arrives_in_pieces(toys: Desk) -> None:
@@ -347,5 +351,6 @@ async def test_a_value_in_part_of_a_longer_one_is_counted_apart(toy_url: str) ->
     async with open_desk(toy.managers, toy_url) as desk:
         asked = await desk.ask("How many parts are made of steel?")
     assert asked.answer == (
-        'There is 1 part with material steel. With "steel" anywhere in material there are 2.'
+        "There is 1 part with material Steel. "
+        'Not counted in, though alike in material: "Tool Steel".'
     )

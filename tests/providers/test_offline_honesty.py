@@ -51,7 +51,7 @@ async def test_thanks_need_no_lookup(toys: Desk) -> None:
         ("suppliers in Berlin", "suppliers"),
         ("How many employees are there?", "employees"),
         ("Which wombats weigh more than 3?", "wombats"),
-        ("asdf qwer", "asdf"),
+        ("asdf qwer", "asdf qwer"),
     ],
 )
 async def test_what_is_not_there_is_named_with_what_is(
@@ -62,12 +62,11 @@ async def test_what_is_not_there_is_named_with_what_is(
         f'There is nothing called "{word}" here. '
         "I can answer about materials, parts and projects. " + WHO
     )
-    assert asked.queries == []
 
 
 async def test_an_unknown_name_is_looked_for_and_then_denied(toys: Desk) -> None:
     asked = await toys.ask("Tell me about Berlin")
-    assert asked.headline.startswith('I found nothing called "Berlin".')
+    assert asked.headline.startswith('I found no row whose name has "Berlin" in it.')
     assert len(asked.calls) <= 8
 
 
@@ -98,10 +97,9 @@ async def test_a_hidden_field_is_as_unknown_as_one_that_does_not_exist(factory: 
 @pytest.mark.parametrize("reads", range(5))
 async def test_without_tools_it_answers_from_what_it_has(toys: Desk, reads: int) -> None:
     asked = await toys.ask("parts of project Apollo", reads=reads)
-    assert asked.headline in {
-        "I could not finish looking this up in the steps I have. Please ask for less.",
-        "There is 1 part with project Apollo:",
-    }
+    assert asked.headline.startswith(
+        ("I could not finish looking this up: ", "There is 1 part with project Apollo:")
+    )
 
 
 @pytest.mark.parametrize("tool", ["search_managers", "get_manager_schema", "find_path", "query"])
@@ -130,9 +128,7 @@ async def test_refused_queries_are_repaired_once_and_then_told() -> None:
             result = refused if call.name == "query" else found
             messages.append(_result(call, result))
     assert queries == 2
-    assert _text(await collect(messages, ALL)) == (
-        "The data could not be read: The table is locked."
-    )
+    assert _text(await collect(messages, ALL)).startswith("The data could not be read just now.")
 
 
 async def test_a_failing_search_is_told() -> None:
@@ -145,7 +141,7 @@ async def test_a_failing_search_is_told() -> None:
         _result(call, refused),
         _result(again, refused),
     ]
-    assert _text(await collect(messages, ALL)) == "The data could not be read: Not now."
+    assert _text(await collect(messages, ALL)) == "The data could not be read just now."
 
 
 async def test_results_that_are_no_json_or_of_another_shape_do_no_harm() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from providers.offline.english import plural, related, same, singular, split_name
 from providers.offline.facts import Facts, call_key
-from providers.offline.parse import Compare, Cue, Mark, Number, Piece, Word, parse
+from providers.offline.parse import Compare, Cue, Mark, Moment, Number, Piece, Word, parse
 from providers.offline.plan import plan
 from providers.offline.word import word
 from schema.events import ToolCallEvent
@@ -98,7 +98,7 @@ def test_the_intent_is_read(text: str, intent: str) -> None:
         ("seats > 400", [Compare("gt"), Number(400, "400")]),
         ("seats at least 400", [Compare("gte"), Number(400, "400")]),
         ("with 400 or more seats", [Compare("gte"), Number(400, "400"), Word("seats")]),
-        ("price no more than $1,200.50", [Compare("lte"), Number(1200.5, "$1,200.50")]),
+        ("price no more than $1,200.50", [Compare("lte"), Number(1200.5, "$1,200.50", unit="$")]),
         (
             "between 1950 and 1960",
             [
@@ -113,11 +113,11 @@ def test_the_intent_is_read(text: str, intent: str) -> None:
         ("made of steel", [Cue("made"), Word("steel")]),
         ("that do not have a supplier", [Mark("missing"), Word("supplier")]),
         ("not from LGA", [Mark("not"), Cue("from"), Word("LGA")]),
-        ("in New York, or LA", [Word("New"), Word("York", joined=True), Mark("or"), Mark("or")]),
+        ("in New York, or LA", [Word("New"), Word("York", joined=True), Mark("and"), Mark("or")]),
         ('called "Hex Bolt"', [Cue("named"), Word("Hex Bolt", quoted=True)]),
         ("America/Anchorage", [Word("America/Anchorage")]),
         ("Bolt's material", [Word("Bolt"), Word("material", joined=True)]),
-        ("flights of US in May", [Cue("of"), Word("US"), Cue("in"), Word("May")]),
+        ("flights of US in May", [Cue("of"), Word("US"), Cue("in"), Moment("May", month=5)]),
         ("airports in OR", [Cue("in"), Word("OR")]),
     ],
 )

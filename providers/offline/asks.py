@@ -1,0 +1,82 @@
+"""What kind of thing a message is, told from its words alone: a question, a greeting, a request.
+
+Only questions in English about what is on record are read any further.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+from providers.offline.english import (
+    CHANGES,
+    FOLLOWING,
+    FOREIGN,
+    GREETINGS,
+    POLITE,
+    THANKS,
+)
+
+Intent = Literal[
+    "list", "count", "exists", "greeting", "thanks", "help", "change", "follow", "foreign"
+]
+
+_YES_OR_NO = frozenset("is are do does did has have was were any".split())
+_ASKING = frozenset("which what whose who".split())
+_OPENING_LINKS = frozenset("and or but then plus".split())
+_MORE = frozenset("more next again others rest".split())
+
+
+def intent_of(words: Sequence[str]) -> Intent:
+    """Tell the intent of a message from its lower-case words; small talk is told by others."""
+    if _is_foreign(words):
+        return "foreign"
+    if _asks_change(words):
+        return "change"
+    if _follows(words):
+        return "follow"
+    pairs = set(pairwise(words))
+    if ("how", "many") in pairs or ("number", "of") in pairs or words[:1] == ["count"]:
+        return "count"
+    return "exists" if words and words[0] in _YES_OR_NO else "list"
+
+
+def small_talk(words: Sequence[str]) -> Intent:
+    """Tell what a message without content is: a greeting, thanks, or a call for help."""
+    if THANKS & set(words):
+        return "thanks"
+    return "greeting" if words and words[0] in GREETINGS else "help"
+
+
+def _is_foreign(words: Sequence[str]) -> bool:
+    letters = [c for word in words for c in word if c.isalpha()]
+    other = sum(ord(c) > 0x24F for c in letters)
+    if letters and other * 2 > len(letters):
+        return True
+    strange = [word for word in words if word.strip("¿¡") in FOREIGN or word[:1] in {"¿", "¡"}]
+    return bool(strange) and (strange[0] == words[0] or len(strange) > 1)
+
+
+def _asks_change(words: Sequence[str]) -> bool:
+    """Tell "please delete it" from "which flights were cancelled": the verb opens the sentence."""
+    for position, word in enumerate(words):
+        if word in CHANGES:
+            is_sorting = word == "order" and words[position + 1 : position + 2] == ["by"]
+            return not is_sorting and not _ASKING & set(words[:position])
+        if word not in POLITE:
+            break
+    # "List the parts; delete them": a further sentence with a request of its own.
+    return any(
+        before in {";", "then"} and word in CHANGES for before, word in pairwise(words)
+    ) and not _ASKING & set(words)
+
+
+def _follows(words: Sequence[str]) -> bool:
+    if words and (words[0] in _OPENING_LINKS or words[-1:] == ["next"]):
+        return True
+    if words and set(words) <= _MORE | POLITE and _MORE & set(words):
+        return True
+    return any(
+        tuple(words[start : start + len(phrase)]) == phrase
+        for phrase in FOLLOWING
+        for start in range(len(words))
+    )

@@ -1,0 +1,117 @@
+"""A sentence being read: its segments, which of them have found their place, and how.
+
+Ties and verbs are taken together with what they tie: a verb counts only where the path that is
+filtered by says something of it.
+"""
+
+from collections.abc import Sequence
+
+from providers.offline.amounts import Stuck, is_amount
+from providers.offline.english import GLUE
+from providers.offline.facts import Facts
+from providers.offline.match import Condition, hint_score
+from providers.offline.parse import Cue, Question
+from providers.offline.places import Places
+from providers.offline.segment import Mention, Segment, Segmenter, Subject, subject_words
+
+
+class Frame:
+    """The segments of one question; ``used`` are those that have a place."""
+
+    def __init__(self, question: Question, subject: Subject, facts: Facts, depth: int) -> None:
+        sentence = Segmenter(question, subject, facts).read()
+        self.segments = sentence.segments
+        self.calculation = sentence.calculation
+        self.question = question
+        self.facts = facts
+        self.manager = subject.manager
+        self.places = Places(subject.manager, facts, depth)
+        self.own_words = subject_words(subject)
+        self.is_by_field = subject.start < 0
+        self.used: set[int] = set()
+        self.conditions: list[Condition] = []
+
+    def at(self, index: int) -> Segment | None:
+        """Return the segment at a place, None beyond the ends."""
+        return self.segments[index] if 0 <= index < len(self.segments) else None
+
+    def cues_before(self, index: int) -> list[int]:
+        """Return where the run of ties and verbs right before a place stands."""
+        found: list[int] = []
+        while isinstance(self.at(index - 1), Cue) and index - 1 not in self.used:
+            index -= 1
+            found.append(index)
+        return found
+
+    def cues_behind(self, index: int) -> list[int]:
+        """Return the ties and verbs that close the question: "does Acme supply?"."""
+        rest = range(index + 1, len(self.segments))
+        return [*rest] if all(isinstance(self.segments[i], Cue) for i in rest) else []
+
+    def hints(self, places: Sequence[int]) -> frozenset[str]:
+        """Return what ties and verbs point to, save the noun itself."""
+        found: frozenset[str] = frozenset()
+        for index in places:
+            cue = self.segments[index]
+            found |= cue.hints if isinstance(cue, Cue) else frozenset()
+        return found - self.own_words
+
+    def explain(self, places: Sequence[int], path: Sequence[str]) -> None:
+        """Take ties and verbs as placed, or stop at a verb that the path says nothing of."""
+        for index in places:
+            cue = self.segments[index]
+            if isinstance(cue, Cue) and not self.is_explained(cue, path):
+                raise Stuck("unread", cue.text)
+            self.used.add(index)
+
+    def is_explained(self, cue: Cue, path: Sequence[str], *, closing: bool = False) -> bool:
+        """Tell whether a path says something of a verb, or of a tie that closes the question."""
+        if cue.kind in GLUE or (not cue.is_verb and not closing):
+            return True
+        if closing and cue.kind in {"use", "with"}:
+            return self.question.asks_do or cue.kind == "use"
+        own = any(hint_score(cue.hints, word, "") > 0 for word in self.own_words)
+        return own or self.places.explains(path, cue.hints)
+
+    def use(self, position: int) -> None:
+        """Mark a mention as placed with the ties before it, and the relation it goes through."""
+        self.used.add(position)
+        mention = self.at(position)
+        if isinstance(mention, Mention):
+            self.explain(self.cues_before(position), mention.path)
+            for index, other in enumerate(self.segments[:position]):
+                if isinstance(other, Mention) and other.target and mention.path[:-1] == other.path:
+                    self.refuse_rivals(other)
+                    self.take(index, other)
+
+    def refuse_rivals(self, mention: Mention) -> None:
+        """Stop where several relations, or none, lead to what is mentioned."""
+        if not mention.path:
+            raise Stuck("unrelated", " ".join(mention.words))
+        if mention.rivals:
+            raise Stuck("which", " ".join(mention.words), (mention.path[0], *mention.rivals))
+
+    def take(self, index: int, mention: Mention) -> None:
+        """Mark related rows as placed, with the ties before them."""
+        if mention.path:
+            self.explain(self.cues_before(index), mention.path)
+        self.used.add(index)
+
+    def add(self, conditions: Sequence[Condition]) -> None:
+        """Take conditions; two of one kind on one field would mean two rows."""
+        for condition in conditions:
+            if any(condition.key == other.key for other in self.conditions):
+                raise Stuck("both", condition.said or condition.path[-1])
+            self.conditions.append(condition)
+
+    def mention(self, position: int) -> Mention | None:
+        """Return the mention at a place, if one is there."""
+        found = self.at(position)
+        return found if isinstance(found, Mention) else None
+
+    def is_holder(self, position: int) -> bool:
+        """Tell whether a value may belong to a mention: related rows, or a field of texts."""
+        found = self.at(position)
+        if not isinstance(found, Mention) or found.is_subject or position in self.used:
+            return False
+        return found.field is None or not is_amount(found.field)

@@ -1,0 +1,112 @@
+"""Questions that name no manager: rows are looked for by the name that the question has."""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from providers.offline.amounts import Problem
+from providers.offline.english import CALCULATIONS, FILLER, GLUE, VERBS
+from providers.offline.facts import QUERY, Facts, Field, Manager, Page
+from providers.offline.match import best_field, name_field, named_relation
+from providers.offline.parse import Question, Word
+from providers.offline.steps import COLUMNS, Call, LookedUp, Plan, Trouble
+from schema.events import Json, JsonObject
+
+_LOOKUPS = 4
+_ROWS = 20
+
+
+def look_up(question: Question, facts: Facts) -> Plan:
+    """Search the names of rows for what the question has instead of a manager."""
+    words = [piece for piece in question.pieces if isinstance(piece, Word)]
+    first = words[0].text if words else ""
+    if first.lower() in CALCULATIONS:
+        return Plan(outcome=Trouble(Problem("calculation", first)))
+    name = [] if question.intent == "count" else _name_in(question, words, facts)
+    places = [(m, f) for m in facts.managers.values() if (f := name_field(m))][:_LOOKUPS]
+    if not name or not places:
+        return Plan(outcome=Trouble(Problem("lost", first)))
+    text = " ".join(word.text for word in name)
+    rest = [word for word in words if word not in name]
+    calls = [(m, f, Call(QUERY, _query(m, f, text, rest, facts))) for m, f in places]
+    waiting = [call for _, _, call in calls if call.key not in facts.done]
+    if waiting:
+        return Plan(waiting)
+    pages = [
+        (manager, found)
+        for manager, named, call in calls
+        if isinstance(page := facts.page(call.args), Page)
+        and (found := _with_words(page, named, text)).total_count
+    ]
+    if not pages and all(word.text.islower() for word in name):
+        return Plan(outcome=Trouble(Problem("lost", text)))
+    unread = next((w.text for w in rest if not _is_known(w, facts)), "")
+    return Plan(outcome=LookedUp(text, tuple(pages), unread, question.intent == "exists"))
+
+
+def _with_words(page: Page, named: Field, text: str) -> Page:
+    """Keep rows that have the text as whole words; those called exactly so, if there are any."""
+    words = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+    rows = [row for row in page.data if words.search(str(row.get(named.name)))]
+    exact = [row for row in rows if str(row.get(named.name)).casefold() == text.casefold()]
+    if exact or len(rows) < len(page.data) or page.total_count <= len(page.data):
+        return Page(data=exact or rows, total_count=len(exact or rows))
+    return page
+
+
+def _query(
+    manager: Manager, named: Field, text: str, rest: Sequence[Word], facts: Facts
+) -> JsonObject:
+    """Ask one manager for rows of a name, with what else the question names first."""
+    asked = [best_field([word.lower], manager, 2) for word in rest if not word.quoted]
+    hidden = {"id"} | {f"{r.name}_id" for r in manager.relations}
+    names = [f.name for f in (named, *asked, *manager.fields) if f and f.name not in hidden]
+    fields: list[Json] = list(islice(dict.fromkeys(names), COLUMNS))
+    for relation in manager.relations:
+        target = facts.managers.get(relation.target)
+        target_name = name_field(target) if target else None
+        if target_name and not relation.many:
+            fields.append({relation.name: [target_name.name]})
+    filters: JsonObject = {f"{named.name}__icontains": text}
+    return {"manager": manager.name, "filters": filters, "fields": fields, "limit": _ROWS}
+
+
+def _name_in(question: Question, words: Sequence[Word], facts: Facts) -> list[Word]:
+    """Return the words that may be a row's name: quoted, capitalised, or what else is left."""
+    quoted = next((word for word in words if word.quoted), None)
+    if quoted:
+        return [quoted]
+    second = words[1] if len(words) > 1 else None
+    # "Supplies the Bolt" is a verb before a name, "suppliers in Berlin" a noun.
+    starts = second is not None and second is question.pieces[1] and not second.text.islower()
+    alone = second is None or not second.joined or _is_known(second, facts)
+    if words and words[0].text.islower() and words[0].text.endswith("s") and alone and not starts:
+        # The question starts with a noun in plural that no manager goes by.
+        return []
+    shaped = next((i for i, word in enumerate(words) if not word.text.islower()), None)
+    if shaped is not None:
+        return _run(words, shaped, lambda word: not word.text.islower())
+    opening = next((i for i, word in enumerate(words) if not _is_known(word, facts)), None)
+    if opening is None:
+        return []
+    return _run(words, opening, lambda word: not _is_known(word, facts))
+
+
+def _run(words: Sequence[Word], start: int, fits: Callable[[Word], bool]) -> list[Word]:
+    """Return neighbouring words from a place on, as long as they fit."""
+    run = [words[start]]
+    for word in words[start + 1 :]:
+        if not word.joined or not fits(word):
+            break
+        run.append(word)
+    return run
+
+
+def _is_known(word: Word, facts: Facts) -> bool:
+    """Tell whether a word speaks of the schema, not of a row."""
+    if word.lower in FILLER | GLUE | set(VERBS):
+        return True
+    return any(
+        best_field([word.lower], manager, 2) or named_relation([word.lower], manager)
+        for manager in facts.managers.values()
+    )

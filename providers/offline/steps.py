@@ -1,0 +1,164 @@
+"""What a step of an answer may be: calls to make, or an outcome to put into words.
+
+Queries are written here as well, with the columns that a list shows.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from providers.offline.amounts import Problem
+from providers.offline.asks import Intent
+from providers.offline.english import NAME_LIKE, singular
+from providers.offline.facts import Manager, Page, call_key
+from providers.offline.match import Condition, is_code_field, name_field
+from providers.offline.probe import Missed
+from providers.offline.resolve import Resolved
+from schema.events import Json, JsonObject
+
+COLUMNS = 10
+"""Columns asked for; those that say nothing are not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call to make."""
+
+    name: str
+    args: JsonObject
+
+    @property
+    def key(self) -> str:
+        """What tells this call from others."""
+        return call_key(self.name, self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows that fit.
+
+    ``others`` are places and values that have the one asked for as a part; ``taken`` are parts of
+    names with the names they were taken for.
+    """
+
+    resolved: Resolved
+    conditions: tuple[Condition, ...]
+    page: Page
+    others: tuple[tuple[str, str], ...] = ()
+    taken: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotThere:
+    """A value of the question is nowhere in the data."""
+
+    resolved: Resolved
+    missed: Missed
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """Rows known by a name that the question has, where it names no manager.
+
+    ``unread`` is a word that the rows do not answer.
+    """
+
+    text: str
+    pages: tuple[tuple[Manager, Page], ...]
+    unread: str = ""
+    is_yes_or_no: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A question that can't be answered: the ``problem`` says why."""
+
+    problem: Problem
+    resolved: Resolved | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A word about ourselves."""
+
+    kind: Intent
+
+
+Outcome = Found | NotThere | LookedUp | Trouble | About
+
+
+@dataclass(slots=True)
+class Plan:
+    """Calls to make, or an outcome to put into words; with both, the outcome stands in for them."""
+
+    calls: list[Call] = field(default_factory=list[Call])
+    outcome: Outcome | None = None
+
+
+def query_args(resolved: Resolved, conditions: Sequence[Condition]) -> JsonObject:
+    """Write a query: one row for a count, a screenful of chosen columns for a list."""
+    args: JsonObject = {"manager": resolved.subject.name}
+    if conditions:
+        args["filters"] = {c.key: c.value for c in conditions}
+    columns = columns_of(resolved, conditions)
+    if resolved.intent == "count":
+        args["limit"] = 1
+        columns = columns[:1]
+    else:
+        args["limit"] = resolved.rows
+    if columns:
+        args["fields"] = _selection(columns)
+    return args
+
+
+def columns_of(resolved: Resolved, conditions: Iterable[Condition]) -> list[tuple[str, ...]]:
+    """Choose columns: what a row is known by, what was asked, what was filtered, the rest."""
+    manager = resolved.subject
+    known_by = name_field(manager)
+    keys = [(key,) for key in manager.primary_key]
+    numbers = {f.name for f in manager.fields if f.type in {"integer", "uuid"}}
+    chosen: list[tuple[str, ...]] = [(known_by.name,)] if known_by else []
+    if not known_by:
+        chosen += keys if len(keys) == 1 or not resolved.related else resolved.related
+    chosen += [path for path in resolved.shown if path]
+    chosen += [c.path for c in conditions if _is_column(c, manager)]
+    hidden = {key for (key,) in keys if known_by and key in numbers}
+    hidden |= {f"{r.name}_id" for r in manager.relations}
+    plain = [f for f in manager.fields if not (known_by and f.name == "id")]
+    if not known_by:
+        # Codes tell which rows these are where no name does.
+        plain.sort(key=lambda f: not is_code_field(f, manager))
+    asked = list(dict.fromkeys((*chosen, *resolved.related)))
+    rest = [(f.name,) for f in plain if f.name not in hidden and (f.name,) not in asked]
+    return asked + rest[: max(0, COLUMNS - len(asked))]
+
+
+def label(path: Sequence[str]) -> str:
+    """Name a path: "density", "plane seats"."""
+    return " ".join(hops(path))
+
+
+def hops(path: Sequence[str]) -> list[str]:
+    """Return the names of a path; the name of a related row goes without saying."""
+    if len(path) > 1 and path[-1] in NAME_LIKE:
+        return [*path[:-2], singular(path[-2])]
+    return list(path)
+
+
+def _is_column(condition: Condition, manager: Manager) -> bool:
+    """Tell whether a filtered field is worth showing: own ones, and those of one related row."""
+    if len(condition.path) == 1:
+        return manager.relation(condition.path[0]) is None
+    relation = manager.relation(condition.path[0])
+    return len(condition.path) == 2 and relation is not None and not relation.many
+
+
+def _selection(columns: Iterable[tuple[str, ...]]) -> list[Json]:
+    """Write columns as the query tool wants them; a path becomes a nested selection."""
+    flat: list[Json] = []
+    nested: dict[str, list[tuple[str, ...]]] = {}
+    for path in columns:
+        if len(path) == 1:
+            flat.append(path[0])
+        else:
+            nested.setdefault(path[0], []).append(path[1:])
+    return flat + [{name: _selection(paths)} for name, paths in nested.items()]

@@ -1,0 +1,72 @@
+"""Questions to suggest: they concern what was asked for, and they can be answered."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from providers.offline.english import MOMENTS, plural, split_name
+from providers.offline.facts import Facts, Field, Manager
+from providers.offline.match import NUMERIC, manager_words
+from providers.offline.steps import Resolved
+
+_SHOWN = 3
+
+
+def examples(facts: Facts, resolved: Resolved | None = None) -> str:
+    """Suggest up to three questions about the manager asked for, or about those on offer."""
+    if resolved and resolved.subject.primary_key:
+        asked = list(islice(_about(resolved.subject), _SHOWN))
+    else:
+        asked = _in_general(list(facts.managers.values()))
+    return "\nYou could ask:" + "".join(f"\n- {q}" for q in asked) if asked else ""
+
+
+def noun_of(manager: Manager) -> str:
+    """Return what the rows of a manager are called in plural: "parts", "weather records"."""
+    return counted(" ".join(manager_words(manager)), 2)
+
+
+def counted(noun: str, count: int) -> str:
+    """Return a noun for a number of rows; "26,115 weather records"."""
+    many = plural(noun)
+    if many == noun and not noun.endswith("s"):
+        noun, many = f"{noun} record", f"{noun} records"
+    return noun if count == 1 else many
+
+
+def _about(manager: Manager) -> Iterator[str]:
+    """Make questions of what a manager has: choices, amounts, gaps."""
+    noun = noun_of(manager)
+    if choosy := next((f for f in manager.fields if f.choices), None):
+        yield f"How many {noun} have {_words(choosy.name)} {choosy.choices[0]}?"
+    if amount := next((f for f in manager.fields if _is_amount(f, manager)), None):
+        yield f"{noun.capitalize()} with {_words(amount.name)} over 1"
+    rivals = [r.target for r in manager.relations]
+    for relation in manager.relations:
+        if relation.nullable or relation.many:
+            named_apart = rivals.count(relation.target) == 1 or relation.name not in rivals
+            if named_apart:
+                yield f"Which {noun} have no {_words(relation.name)}?"
+                break
+    yield f"How many {noun} are there?"
+    yield f"List all {noun}"
+
+
+def _words(name: str) -> str:
+    return " ".join(name.split("_"))
+
+
+def _is_amount(field: Field, manager: Manager) -> bool:
+    keys = {*manager.primary_key, *(f"{r.name}_id" for r in manager.relations)}
+    moments = MOMENTS & set(split_name(field.name))
+    return field.type in NUMERIC and field.name not in keys and not moments
+
+
+def _in_general(managers: list[Manager]) -> list[str]:
+    forms = ("List all {0}", "How many {0} are there?", "Which {0} are there?")
+    asked = [form.format(noun_of(m)) for form, m in zip(forms, managers, strict=False)]
+    for manager in managers[:_SHOWN]:
+        targets = [r.target for r in manager.relations]
+        if relation := next((r for r in manager.relations if targets.count(r.target) == 1), None):
+            asked[2:] = [f"Which {noun_of(manager)} have no {_words(relation.name)}?"]
+            break
+    return asked
