@@ -9,6 +9,7 @@ Source: design.md 5 and 6.
 import asyncio
 import logging
 import signal
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import (
@@ -49,6 +50,7 @@ _log = logging.getLogger(__name__)
 GRACE_S = 10
 """How long a server that ends waits for its connections to close; runs end sooner."""
 
+_SWITCH_S = 0.0005
 _ROOMS = ("app", "planned", "providers", "schema")
 
 
@@ -148,6 +150,9 @@ async def _opened(
     managers: Managers, settings: Settings, plugins: _Plugins
 ) -> AsyncGenerator[Desk]:
     _configure_logging(settings.log_level)
+    # Reads and the writer are threads that need the interpreter's lock for a moment, again and
+    # again; a busy event loop would let each moment wait 5 ms.
+    sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
     await set_up(managers, settings)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(Store.open(settings.chat_database_url))

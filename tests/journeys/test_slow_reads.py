@@ -34,6 +34,12 @@ def slow(word: str) -> Step:
     return call("query", manager="Flight", fields=["id"], filters={**filters}, limit=1)
 
 
+def endless(word: str) -> Step:
+    """Count flights whose plane has flown to a place, plane by plane: it takes many seconds."""
+    filters = {"plane__flights__dest_airport__name__icontains": word}
+    return call("query", manager="Flight", fields=["id"], filters={**filters}, limit=1)
+
+
 @pytest.mark.covers("H27")
 async def test_a_read_that_fails_leaves_its_slow_siblings_their_results(chat: Chat) -> None:
     wrong = call("query", manager="Flight", fields=["nope"])
@@ -49,8 +55,8 @@ async def test_a_read_that_fails_leaves_its_slow_siblings_their_results(chat: Ch
 async def test_the_turns_deadline_ends_reads_that_run_with_a_result_each(
     transport: Transport, flights_copy: str
 ) -> None:
-    async with open_chat(transport, managers, flights_copy, turn_timeout_seconds=0.1) as chat:
-        chat.model.will([slow(f"word {n}") for n in range(6)])
+    async with open_chat(transport, managers, flights_copy, turn_timeout_seconds=0.3) as chat:
+        chat.model.will([endless(f"word {n}") for n in range(6)])
         started = time.monotonic()
         events = await chat.ask("flights")
         assert time.monotonic() - started < 2
@@ -63,8 +69,8 @@ async def test_the_turns_deadline_ends_reads_that_run_with_a_result_each(
 async def test_a_query_beyond_its_own_time_limit_is_an_error_for_the_model(
     transport: Transport, flights_copy: str
 ) -> None:
-    async with open_chat(transport, managers, flights_copy, query_timeout_seconds=0.02) as chat:
-        chat.model.will(slow("boeing"), say("too slow"))
+    async with open_chat(transport, managers, flights_copy, query_timeout_seconds=0.2) as chat:
+        chat.model.will(endless("boeing"), say("too slow"))
         events = await chat.ask("flights")
     assert kinds(events) == ["tool_call", "tool_result", "text_chunk", "done"]
     assert results(events)[0]["status"] == "error"
@@ -72,8 +78,9 @@ async def test_a_query_beyond_its_own_time_limit_is_an_error_for_the_model(
 
 @pytest.mark.covers("C7-27")
 async def test_the_server_answers_others_while_reads_run(flights_copy: str) -> None:
-    async with open_chat("http", managers, flights_copy) as chat:
-        chat.model.will([slow(f"word {n}") for n in range(2)], say("ok"))
+    limit = {"query_timeout_seconds": 2}
+    async with open_chat("http", managers, flights_copy, **limit) as chat:
+        chat.model.will([endless(f"word {n}") for n in range(4)], say("ok"))
         other = chat.new_visitor()
         assert isinstance(other, HttpVisitor)
         async with asyncio.TaskGroup() as group:
