@@ -404,6 +404,7 @@ class _From:
         pattern = _value(parameter, sa.String())
         if self._tables.dialect.name != "sqlite":
             return sa.func.lower(value).like(pattern, escape="\\")
+        # In bytes; more of them than characters means that not all are ASCII.
         size = sa.func.length(sa.cast(value, sa.LargeBinary))
         folded = sa.Function[str](FOLD, value, type_=sa.String())
         return sa.or_(

@@ -27,7 +27,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, TypeVar
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -169,7 +169,6 @@ class ConfigurationError(Exception):
 
     def __init__(self, id: str, problem: str, fix: str) -> None:
         super().__init__(f"{id}: {problem} {fix}")
-        self.id, self.problem, self.fix = id, problem, fix
 
 
 async def guarded(what: str, call: Callable[[], Awaitable[_T]]) -> _T:
@@ -183,5 +182,5 @@ async def guarded(what: str, call: Callable[[], Awaitable[_T]]) -> _T:
     except ToolError:
         raise
     except Exception as error:
-        log.exception("%s failed", what)
+        _log.exception("%s failed", what)
         raise ToolFailed("The tool failed unexpectedly. Do not repeat this call.") from error

@@ -3,18 +3,20 @@
 Three groups live here because a turn translates between them all the time:
 
 - the model's side, with the seed's names: ``Message``, ``ToolDefinition`` in; ``ChatEvent`` out;
-- the client's side: ``Event`` out, ``ClientFrame`` in;
+- the client's side: ``Ask`` in, ``Event`` out;
 - ``Actor``, who asks.
 
 Source: design.md 1 and 4; seed, server event contract.
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NewType
+from typing import Annotated, Literal, NewType, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, TypeAdapter
 from typing_extensions import TypeAliasType
+
+from schema.errors import ChatError
 
 Json = TypeAliasType("Json", "dict[str, Json] | list[Json] | str | int | float | bool | None")
 JsonObject = TypeAliasType("JsonObject", "dict[str, Json]")
@@ -169,6 +171,16 @@ class Failed(_Event):
         default=None, description="The id under which the server's log has the details."
     )
 
+    @classmethod
+    def of(cls, error: ChatError, error_id: str | None = None) -> Self:
+        """Say an error as a client is told it."""
+        return cls(
+            message=str(error),
+            code=error.code,
+            retry_after_seconds=error.retry_after_seconds,
+            error_id=error_id,
+        )
+
 
 class RunStarted(_Event):
     """Live: the run has its conversation's lease and begins to work."""
@@ -224,14 +236,12 @@ EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 LIVE: frozenset[str] = frozenset({"run_started", "entry", "usage"})
 """Types that only a client with ``live: true`` is shown. They have numbers like all others."""
 
-_OPTIONAL: frozenset[str] = frozenset({"retry_after_seconds", "error_id"})
-
 
 def encode(event: Event) -> bytes:
     """Write one event as JSON: ``type`` first, and no optional field that has no value."""
     fields = event.__dict__
     if isinstance(event, Failed):
-        fields = {k: v for k, v in fields.items() if v is not None or k not in _OPTIONAL}
+        fields = {name: value for name, value in fields.items() if value is not None}
     return orjson.dumps(fields)
 
 

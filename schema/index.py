@@ -18,12 +18,12 @@ from graphql import GraphQLObjectType
 
 from schema.compile import Visibility
 from schema.errors import ToolRetry
-from schema.events import Actor, Json, JsonObject
+from schema.events import Json, JsonObject
 from schema.filters import Names, echo, listed, nearest
 from schema.managers import MANAGER, Manager
 from schema.values import LOOKUPS
 
-MAX_FOUND = 10
+_MAX_FOUND = 10
 _MAX_QUERY = 1_000
 
 Reason = Literal["name", "alias", "field", "relation", "description", "catalogue"]
@@ -36,7 +36,7 @@ _WEIGHTS: Mapping[Reason, float] = {
     "description": 0.4,
 }
 
-_Sequence = tuple[str, ...]
+_Phrase = tuple[str, ...]
 
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -103,7 +103,7 @@ class SchemaIndex:
         if not words:
             return []
         if not asked:
-            names = list(self.managers)[:MAX_FOUND]
+            names = list(self.managers)[:_MAX_FOUND]
             return [self._found(name, 0.0, "catalogue") for name in names]
         meant = self._together(words)
         known = [(token, self._words[token]) for token in asked if token in self._words]
@@ -124,13 +124,13 @@ class SchemaIndex:
                 if name not in best or weight > best[name][0]:
                     best[name] = weight, reason
         ranked = heapq.nsmallest(
-            MAX_FOUND,
+            _MAX_FOUND,
             scores,
             key=lambda name: (-scores[name], self._sizes[name] - hits[name], name),
         )
         return [self._found(n, round(scores[n] / possible, 2), best[n][1]) for n in ranked]
 
-    def _together(self, words: _Sequence) -> Mapping[str, _Sequence]:
+    def _together(self, words: _Phrase) -> Mapping[str, _Phrase]:
         """The joined names that stand in ``words``, with their own words."""
         lengths = {len(name) for name in self._joined}
         runs = (words[at : at + length] for at in range(len(words)) for length in lengths)
@@ -230,10 +230,10 @@ def _schema(manager: Manager) -> JsonObject:
 _Words = dict[str, dict[str, Reason]]
 
 
-def _joined_names(managers: list[Manager]) -> Mapping[_Sequence, list[str]]:
+def _joined_names(managers: list[Manager]) -> Mapping[_Phrase, list[str]]:
     """By their words, the managers whose names are whole names of others, one after the other."""
     names = {m.name: tuple(t for t in _tokens(m.name) if t != "manager") for m in managers}
-    whole, joined = frozenset(names.values()), defaultdict[_Sequence, list[str]](list)
+    whole, joined = frozenset(names.values()), defaultdict[_Phrase, list[str]](list)
     for name, words in names.items():
         reached = {0}
         for end in range(1, len(words) + 1):
@@ -246,7 +246,7 @@ def _joined_names(managers: list[Manager]) -> Mapping[_Sequence, list[str]]:
 
 
 def _inverted(
-    managers: list[Manager], joined: Mapping[_Sequence, list[str]]
+    managers: list[Manager], joined: Mapping[_Phrase, list[str]]
 ) -> tuple[_Words, dict[str, int]]:
     """For each token the managers that have it, with the best place it has there.
 
@@ -285,7 +285,6 @@ class View:
     views apart that need other SQL.
     """
 
-    actor: Actor
     index: SchemaIndex
     visible: Visibility
     values: Mapping[str, object]

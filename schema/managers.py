@@ -31,6 +31,9 @@ Visible = Callable[[Actor], object]
 
 Prepare = Callable[[AsyncConnection], Awaitable[None]]
 
+NESTED_LIMIT = 20
+"""Rows of a to-many list that does not say how many."""
+
 MANAGER = "manager"
 """The key under which a root field of the schema carries its ``Manager``."""
 
@@ -130,7 +133,7 @@ class Managers:
         """Describe any model that a source accepts. Raises: ConfigurationError."""
         for source in self._sources:
             if source.accepts(model):
-                return source.describe([model])[0]
+                return source.describe(model)
         raise ConfigurationError(
             "E001",
             f"{model.__name__} is not a table of a known kind.",
@@ -390,7 +393,9 @@ def _field(
 
 
 def _related(
-    root: strawberry.Parent[object], info: strawberry.Info[object, object], limit: int = 20
+    root: strawberry.Parent[object],
+    info: strawberry.Info[object, object],
+    limit: int = NESTED_LIMIT,
 ) -> object:
     """Take a to-many list from its row; the read has fetched enough for the longest of its uses."""
     found = _member(root, info.python_name)
@@ -452,7 +457,7 @@ def _asked(
             continue
         if name in manager.links:
             inner.setdefault(name, []).extend(field.selections)
-            limits.setdefault(name, []).append(int(field.arguments.get("limit", 20)))
+            limits.setdefault(name, []).append(int(field.arguments.get("limit", NESTED_LIMIT)))
         else:
             scalars[name] = None
     fields: list[Json] = [*scalars]

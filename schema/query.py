@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from inspect import isawaitable
-from types import TracebackType
 from typing import Self, cast
 
 import orjson
@@ -29,7 +28,7 @@ from schema.request import is_object, select, sort, whole
 from schema.rows import Compiled, Rows, TooManyRows
 from schema.sources import ModelDescription
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 MAX_RESULTS = 200
 MAX_RESULT_BYTES = 256 * 1024
@@ -109,12 +108,7 @@ class Reader:
             self._open = opening.pop_all()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
     async def view(self, actor: Actor) -> View:
@@ -131,7 +125,7 @@ class Reader:
                 values |= given
                 shapes.append((manager.name, kind))
         key = sha256(repr(shapes).encode()).hexdigest() if shapes else ""
-        return View(actor, self.index, visible, values, key)
+        return View(self.index, visible, values, key)
 
     async def _limits(
         self, manager: Manager, actor: Actor, prefix: str
@@ -151,7 +145,7 @@ class Reader:
             filters = parse(asked, manager.model.model, self._models.names, self._dialect, prefix)
             return filters.conditions, filters.values(asked), shape(asked)
         except ToolError as error:
-            log.warning("visible of %s shows nothing: %s", manager.name, error)
+            _log.warning("visible of %s shows nothing: %s", manager.name, error)
             return (NEVER,), {}, "nothing"
 
     async def query(self, request: QueryRequest, view: View) -> JsonObject:
@@ -206,7 +200,7 @@ class Reader:
                 " Narrow it with filters, or ask for fewer relations."
             ) from None
         except DBAPIError as error:
-            log.exception("reading %s failed", manager.name)
+            _log.exception("reading %s failed", manager.name)
             raise ToolFailed("The database could not answer this query.") from error
 
     def _shape(

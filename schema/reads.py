@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from types import TracebackType
 from typing import Self, TypeVar
 from urllib.parse import quote
 
@@ -160,12 +159,7 @@ class Reads:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._threads.shutdown(wait=True)
         self._engine.dispose()
 
@@ -206,15 +200,15 @@ def _tables(manager: Manager) -> list[sa.Table]:
     return [manager.model.table, *(link for link in links if link is not None)]
 
 
-def check_tables(connection: Connection, managers: Iterable[Manager], url: str) -> None:
+def check_tables(connection: Connection, managers: Iterable[Manager], file: str) -> None:
     """Check that all that is exposed is in the database. Raises: ConfigurationError."""
     there = sa.inspect(connection)
     for manager in managers:
         for table in _tables(manager):
-            if not (there.has_table(table.name, table.schema)):
+            if not there.has_table(table.name, table.schema):
                 raise ConfigurationError(
                     "E001",
-                    f"The table {table.name} of {manager.name} is missing in {url}.",
+                    f"The table {table.name} of {manager.name} is missing in {file}.",
                     "Create it with your migrations, or give Managers(prepare=...) to fill a new"
                     " database.",
                 )
@@ -224,7 +218,7 @@ def check_tables(connection: Connection, managers: Iterable[Manager], url: str) 
                     raise ConfigurationError(
                         "E001",
                         f"The column {table.name}.{column.name} of {manager.name} is missing"
-                        f" in {url}.",
+                        f" in {file}.",
                         "Run your migrations on this database.",
                     )
 

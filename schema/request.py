@@ -10,10 +10,9 @@ from schema.errors import ToolRetry
 from schema.events import Json, JsonObject
 from schema.filters import echo, listed
 from schema.index import View
-from schema.managers import Link, Manager
+from schema.managers import NESTED_LIMIT, Link, Manager
 from schema.sources import Column
 
-NESTED_LIMIT = 20
 MAX_NESTED = 200
 MAX_FIELDS = 200
 MAX_RELATIONS = 30

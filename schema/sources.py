@@ -101,8 +101,8 @@ class Source(Protocol):
         """Tell whether ``model`` is of this ORM."""
         ...
 
-    def describe(self, models: Iterable[type]) -> list[ModelDescription]:
-        """Describe models, with relations to models outside ``models`` for others to drop."""
+    def describe(self, model: type) -> ModelDescription:
+        """Describe a model, with its relations to all others, exposed or not."""
         ...
 
 
@@ -138,17 +138,14 @@ class SQLModelSource:
         """Tell whether ``model`` is mapped to a table; a SQLModel without ``table=True`` is not."""
         return isinstance(sa.inspect(model, raiseerr=False), Mapper)
 
-    def describe(self, models: Iterable[type]) -> list[ModelDescription]:
-        """Describe mapped classes. Raises: ConfigurationError."""
-        described: list[ModelDescription] = []
-        for model in models:
-            try:
-                described.append(_describe(class_mapper(model)))
-            except SQLAlchemyError as error:
-                raise ConfigurationError(
-                    "E001", f"{model.__name__} can't be read: {error}", "Correct its relationships."
-                ) from error
-        return described
+    def describe(self, model: type) -> ModelDescription:
+        """Describe a mapped class. Raises: ConfigurationError."""
+        try:
+            return _describe(class_mapper(model))
+        except SQLAlchemyError as error:
+            raise ConfigurationError(
+                "E001", f"{model.__name__} can't be read: {error}", "Correct its relationships."
+            ) from error
 
 
 def _describe(mapper: Mapper[object]) -> ModelDescription:

@@ -333,10 +333,6 @@ def _take_choice(column: Column) -> Coerce:
     return take
 
 
-def _take_nothing(value: object) -> object:
-    raise Refused("can't be compared; only isnull can be asked of json")
-
-
 _TAKE: Mapping[ValueType, Coerce] = {
     "string": _take_text,
     "integer": _take_integer,
@@ -347,5 +343,5 @@ _TAKE: Mapping[ValueType, Coerce] = {
     "time": _take_time,
     "datetime": _take_datetime,
     "uuid": _take_uuid,
-    "json": _take_nothing,
 }
+"""An enum is taken by its own members, and json is compared with nothing."""
