@@ -2,8 +2,9 @@
 
 import pytest
 import sqlalchemy as sa
-from transports import Chat, kinds, results, rows
+from transports import Chat, kinds, open_chat, results, rows
 
+from app.demo.manufacturing import managers
 from providers.scripted import Request, call, say
 from schema.events import Event, JsonObject
 
@@ -154,3 +155,21 @@ async def test_row_text_reaches_a_model_as_a_tool_result_only(
     for request in chat.model.requests:
         assert [m.role for m in request.messages if POISON in m.content] in ([], ["tool"])
         assert POISON not in repr(request.tools)
+
+
+@pytest.mark.covers("H38")
+async def test_the_start_tells_exactly_what_is_exposed(
+    manufacturing_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "app.main"):
+        async with open_chat("engine", managers, manufacturing_url):
+            pass
+    told = [record.getMessage() for record in caplog.records]
+    assert [line for line in told if line.startswith("Exposed")] == [
+        "Exposed: Material (id, name, density, parts).",
+        "Exposed: Part (id, name, price, stock, material_id, supplier_id,"
+        " material, supplier, projects).",
+        "Exposed: Project (id, name, status, confidential, parts).",
+        "Exposed: ProjectPart (project_id, part_id, quantity, project, part).",
+        "Exposed: Supplier (id, name, city, parts).",
+    ]
