@@ -11,7 +11,7 @@ from itertools import groupby
 
 import orjson
 
-from app.store import StoredEntry
+from app.store import NewEntry, StoredEntry
 from schema.events import Message, ToolCallEvent, ToolDefinition
 from schema.index import View
 from schema.managers import Manager
@@ -99,11 +99,12 @@ def history(entries: Iterable[StoredEntry]) -> list[Message]:
     """Turn stored entries into messages: calls and their results keep together, errors stay out."""
     messages: list[Message] = []
     for _, group in groupby(entries, key=lambda entry: (entry.run_id, entry.round)):
-        messages += _round_messages(list(group))
+        messages += round_messages(list(group))
     return messages
 
 
-def _round_messages(entries: list[StoredEntry]) -> list[Message]:
+def round_messages(entries: Sequence[NewEntry]) -> list[Message]:
+    """Turn the entries of one round into messages, for the next round as for later turns."""
     messages = [Message("user", entry.content) for entry in entries if entry.kind == "user"]
     text = "".join(entry.content for entry in entries if entry.kind == "assistant")
     actions = [entry for entry in entries if entry.kind == "action"]
@@ -117,7 +118,7 @@ def _round_messages(entries: list[StoredEntry]) -> list[Message]:
     return messages
 
 
-def _call(entry: StoredEntry) -> ToolCallEvent:
+def _call(entry: NewEntry) -> ToolCallEvent:
     return ToolCallEvent(
         entry.call_id or "", entry.name or "", orjson.loads(entry.arguments or "{}")
     )

@@ -108,9 +108,4 @@ def _public(error: Exception) -> Failed:
     if known is not error or known.__cause__ is not None:
         error_id = secrets.token_hex(8)
         _log.error("The turn failed with %s (error %s).", known.code, error_id, exc_info=error)
-    return Failed(
-        code=known.code,
-        message=str(known),
-        retry_after_seconds=known.retry_after_seconds,
-        error_id=error_id,
-    )
+    return Failed.of(known, error_id)

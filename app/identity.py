@@ -6,15 +6,14 @@ page that made it do so; therefore a session needs its token besides. Source: de
 """
 
 import hmac
-import inspect
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypedDict, cast
+from typing import Literal, TypedDict
 
 from itsdangerous import BadSignature, Signer
 
-from schema.errors import Denied, ToolError, guarded
+from schema.errors import Denied, ToolError, guarded_answer
 from schema.events import Actor
 
 SESSION_COOKIE = "frontdesk_session"
@@ -105,14 +104,8 @@ async def permit(permission: Permission | None, actor: Actor, scope: Scope) -> N
     """
     if permission is None:
         return
-
-    async def ask() -> object:
-        answer = permission(actor, scope)
-        # isawaitable narrows an object to an awaitable of anything.
-        return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
-
     try:
-        is_allowed = await guarded("permission", ask)
+        is_allowed = await guarded_answer("permission", lambda: permission(actor, scope))
     except ToolError as error:
         raise Denied from error
     if not is_allowed:

@@ -22,7 +22,7 @@ from app.records import (
     RUN,
     Claim,
     Lease,
-    StoredRun,
+    RunHandle,
     clean,
     entry_row,
     fit,
@@ -92,7 +92,7 @@ class LeaseLost(Exception):
 
 # --- statements -----------------------------------------------------------------------------------
 
-_one = sa.literal_column("1", sa.Integer())
+_ONE = sa.literal_column("1", sa.Integer())
 
 
 def _insert(table: sa.Table) -> str:
@@ -113,8 +113,8 @@ _TAKE_LEASE = sql(
         conversations.c.lease_fence == param("fence"),
     )
     .values(
-        next_seq=conversations.c.next_seq + _one,
-        lease_fence=conversations.c.lease_fence + _one,
+        next_seq=conversations.c.next_seq + _ONE,
+        lease_fence=conversations.c.lease_fence + _ONE,
         lease_run_id=param("run"),
         lease_holder=param("holder"),
         lease_beat_at=param("now"),
@@ -174,7 +174,7 @@ _LATEST_CONVERSATION = sql(
     sa.select(*LEASE)
     .where(conversations.c.owner == param("owner"), conversations.c.last_user_at.is_not(None))
     .order_by(conversations.c.last_user_at.desc())
-    .limit(_one)
+    .limit(_ONE)
     .offset(NO_OFFSET)
 )
 _LEASED_CONVERSATIONS = sql(sa.select(*LEASE).where(conversations.c.lease_run_id.is_not(None)))
@@ -188,7 +188,7 @@ _REQUESTED_RUN = sql(
 # --- admission ------------------------------------------------------------------------------------
 
 
-def admit(connection: sqlite3.Connection, request: Admission) -> Admitted | StoredRun:
+def admit(connection: sqlite3.Connection, request: Admission) -> Admitted | RunHandle:
     """Take the lease, store the user's entry and the run, and read the window before it.
 
     A repeated ``request_id`` gives the first run, and nothing is stored.
@@ -231,7 +231,7 @@ def admit(connection: sqlite3.Connection, request: Admission) -> Admitted | Stor
 
 def _first_run(
     connection: sqlite3.Connection, owner: str, request_id: str, text: str
-) -> StoredRun | None:
+) -> RunHandle | None:
     row = connection.execute(
         _REQUESTED_RUN, {"owner": owner, "request": fit(request_id)}
     ).fetchone()
@@ -240,7 +240,7 @@ def _first_run(
     digest, *run = row
     if digest != sha256(text):
         raise BadMessage("This request_id was used for another text.")
-    return StoredRun(*run)
+    return RunHandle(*run)
 
 
 def _choose(connection: sqlite3.Connection, owner: str, request: Admission) -> Lease:
@@ -301,20 +301,18 @@ def beat(
     return lost
 
 
-def sweep(connection: sqlite3.Connection, claim: Claim, now: datetime) -> int:
-    """Close all runs whose holder is gone as interrupted, and return how many there were."""
-    leases = [Lease(*row) for row in connection.execute(_LEASED_CONVERSATIONS).fetchall()]
-    orphaned = [lease for lease in leases if claim.may_take(lease)]
-    for lease in orphaned:
-        _interrupt(connection, lease, now)
-    return len(orphaned)
+def sweep(connection: sqlite3.Connection, claim: Claim, now: datetime) -> None:
+    """Close all runs whose holder is gone as interrupted."""
+    for row in connection.execute(_LEASED_CONVERSATIONS).fetchall():
+        if claim.may_take(lease := Lease(*row)):
+            _interrupt(connection, lease, now)
 
 
 def _interrupt(connection: sqlite3.Connection, lease: Lease, now: datetime) -> Lease:
     """Close a run in place of its holder; its closing event follows the last stored one."""
     run_id = lease.run_id or RunId("")
     seq = last_event(connection, run_id) + 1
-    failed = Failed(message=Interrupted.public, code=Interrupted.code)
+    failed = Failed.of(Interrupted())
     said = StoredEntry(
         kind="error",
         content=failed.message,

@@ -1,7 +1,7 @@
 """Mode ``loop``: the model and the tools take turns until the model answers.
 
-One turn of the wheel is a round: text goes through as it comes; the calls of a finished completion
-run together, all calls shown first and all results after, in call order. Source: design.md 3.
+In a round, text goes through as it comes; the calls of a finished completion run together, all
+calls shown first and all results after, in call order. Source: design.md 3.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Literal
 
 import orjson
 
+from app.conversation import round_messages
 from app.records import clean
 from app.store import NewEntry
 from providers.base import BaseLLMProvider, complete_round
@@ -125,8 +126,7 @@ class Loop:
             entries = [self._entry(outcome) for outcome in outcomes]
             for entry in entries:
                 yield entry
-            messages.append(_declaration(said.content if said else "", calls))
-            messages += [_answer(entry) for entry in entries]
+            messages += round_messages([said, *entries] if said else entries)
 
     def unstored_text(self) -> NewEntry | None:
         """Return the current round's text as the entry that is still to be stored, if any."""
@@ -199,11 +199,6 @@ class Loop:
         )
 
 
-def _declaration(said: str, calls: list[_Call]) -> Message:
-    declared = tuple(ToolCallEvent(call.id, call.name, call.args) for call in calls)
-    return Message("assistant", said, tool_calls=declared)
-
-
 def _own(call: ToolCallEvent) -> _Call:
     """Give a call our id; arguments that no JSON object can hold refuse the call, not the turn.
 
@@ -218,10 +213,6 @@ def _own(call: ToolCallEvent) -> _Call:
     if is_object(args):
         return _Call(id, name, args, arguments.decode())
     return _Call(id, name, {}, "{}", ToolRetry("The arguments must be a JSON object."))
-
-
-def _answer(entry: NewEntry) -> Message:
-    return Message("tool", entry.result or "", tool_call_id=entry.call_id, tool_name=entry.name)
 
 
 def _text(tool: str, result: Json) -> str:

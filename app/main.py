@@ -21,6 +21,7 @@ from contextlib import (
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType, FunctionType, MethodType
 
@@ -80,7 +81,7 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
 
     app = _Application(
         title="Frontdesk",
-        version="0.1.0",
+        version=version("frontdesk"),
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,

@@ -51,7 +51,6 @@ SwaggerUIBundle({{
 
 _REF = "#/components/schemas/{model}"
 _EVENT: Schema = {"$ref": _REF.format(model="Event")}
-_TITLE = "Frontdesk"
 _SUMMARY = "Ask your organisation's data in plain language; every answer shows its evidence."
 _TAGS: list[Schema] = [
     {"name": "chat", "description": "Questions, answers and what a conversation holds."},
@@ -208,7 +207,7 @@ def operation_id(route: APIRoute) -> str:
 def document(app: FastAPI) -> dict[str, object]:
     """Build the application's OpenAPI document; the same bytes for the same code."""
     described = get_openapi(
-        title=_TITLE,
+        title=app.title,
         version=app.version,
         summary=_SUMMARY,
         routes=app.routes,

@@ -13,7 +13,7 @@ from functools import partial
 
 from app import leases
 from app.leases import Admission, Admitted, Ending, Flush, LeaseLost
-from app.records import clean, frame
+from app.records import RunHandle, clean, frame
 from app.store import NewEntry, Store, StoredEntry
 from app.writer import Job, T
 from schema.errors import Interrupted
@@ -21,12 +21,10 @@ from schema.events import (
     LIVE,
     Actor,
     Ask,
-    ConversationId,
     Done,
     EntryStored,
     Event,
     Failed,
-    RunId,
     RunStarted,
     TextChunk,
     Usage,
@@ -37,15 +35,6 @@ _log = logging.getLogger(__name__)
 
 _TEXT_GAP_S = 0.04
 """Text deltas that follow one another sooner are joined."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunHandle:
-    """Names a run to its owner: enough to tail it."""
-
-    id: RunId
-    conversation_id: ConversationId
-    turn_id: str
 
 
 @dataclass(frozen=True, slots=True)

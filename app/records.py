@@ -44,13 +44,12 @@ from schema.events import (
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRun:
-    """A run as the tables know it."""
+class RunHandle:
+    """Names a run to its owner: enough to tail it."""
 
     id: RunId
     conversation_id: ConversationId
     turn_id: str
-    status: str
 
 
 class Lease(NamedTuple):
@@ -77,7 +76,7 @@ class Claim:
     stale_before: datetime
     is_dead: Callable[[str], bool]
 
-    def may_take(self, lease: "Lease") -> bool:
+    def may_take(self, lease: Lease) -> bool:
         """Tell whether nobody works under the lease any more."""
         if lease.holder == self.holder:
             return lease.run_id not in self.alive
@@ -110,8 +109,8 @@ LEASE = tuple(
     for name in ("id", "next_seq", "lease_fence", "lease_run_id", "lease_holder", "lease_beat_at")
 )
 """The columns of a ``Lease``."""
-RUN = tuple(runs.c[name] for name in ("id", "conversation_id", "turn_id", "status"))
-"""The columns of a ``StoredRun``."""
+RUN = tuple(runs.c[name] for name in ("id", "conversation_id", "turn_id"))
+"""The columns of a ``RunHandle``."""
 _ENTRY = tuple(column for column in entries.c if column.name != "conversation_id")
 _EntryRow = tuple[
     int,
@@ -185,7 +184,7 @@ _OWN_ENTRIES = sql(
 # --- reading --------------------------------------------------------------------------------------
 
 
-def find_run(connection: sqlite3.Connection, run_id: str, actor: Actor) -> StoredRun:
+def find_run(connection: sqlite3.Connection, run_id: str, actor: Actor) -> RunHandle:
     """Look up one of an actor's runs.
 
     Raises: NotFound for an unknown run and for another's.
@@ -194,7 +193,7 @@ def find_run(connection: sqlite3.Connection, run_id: str, actor: Actor) -> Store
     row = connection.execute(_OWN_RUN, own).fetchone()
     if row is None:
         raise NotFound
-    return StoredRun(*row)
+    return RunHandle(*row)
 
 
 def read_log(

@@ -301,7 +301,7 @@ async def _shown(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
             async for part in frames:
                 yield part
         except ChatError as error:
-            yield b"data: " + _event(error) + b"\n\n"
+            yield b"data: " + encode(Failed.of(error)) + b"\n\n"
 
 
 def _named(response: Response, run: RunHandle) -> Response:
@@ -310,15 +310,9 @@ def _named(response: Response, run: RunHandle) -> Response:
     return response
 
 
-def _event(error: ChatError) -> bytes:
-    return encode(
-        Failed(code=error.code, message=str(error), retry_after_seconds=error.retry_after_seconds)
-    )
-
-
 def _refusal(error: ChatError, *, is_stream: bool) -> Response:
     """Answer 200 with the one event that says why no run was started."""
-    event = _event(error)
+    event = encode(Failed.of(error))
     if is_stream:
         response = Response(b"data: " + event + b"\n\n", media_type="text/event-stream")
     else:

@@ -20,14 +20,14 @@ from typing import Self
 
 from app import leases, records
 from app.leases import Admission, Admitted, LeaseLost
-from app.recording import HeldRun, Run, RunHandle, accept_cancellation
-from app.records import Claim, StoredRun, owner_key
+from app.recording import HeldRun, Run, accept_cancellation
+from app.records import Claim, RunHandle, owner_key
 from app.store import EntryPage, NewEntry, Store
 from app.writer import Job, T
 from schema.errors import ChatError, ChatFailed, Interrupted, TryAgain
 from schema.events import Actor, Ask, ConversationId, Event, Failed, RunId
 
-__all__ = ["EntryPage", "Run", "RunHandle", "RunHost", "Turn"]
+__all__ = ["Run", "RunHandle", "RunHost", "Turn"]
 
 _log = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ class RunHost:
 
     It keeps the leases of its runs alive, ends runs whose process is gone, and on closing gives its
     own runs ``grace_s`` to end before it interrupts them. Of the runs that ended, the last
-    ``kept_runs`` are tailed from memory for a minute. Runs take their context variables from
-    ``context``, each from a fresh copy; by default it is the one that the host is opened in.
+    ``kept_runs`` are tailed from memory for a minute. Each run has a fresh copy of the context
+    variables that the host is opened with.
     """
 
     def __init__(
@@ -64,20 +64,18 @@ class RunHost:
         grace_s: float = 5.0,
         kept_runs: int = 64,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        context: contextvars.Context | None = None,
     ) -> None:
         self._store, self._window, self._now = store, max_recent_messages, now
         self._stale_s, self._grace_s, self._kept_runs = run_stale_s, grace_s, kept_runs
-        self._context = context
         self._holder = leases.this_process()
         self._held: dict[RunId, HeldRun] = {}
         self._ended: deque[tuple[float, RunId]] = deque()
-        self._admissions: dict[RunId, asyncio.Future[Admitted | StoredRun]] = {}
+        self._admissions: dict[RunId, asyncio.Future[Admitted | RunHandle]] = {}
         self._is_closing = False
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        self._base = self._context or contextvars.copy_context()
+        self._context = contextvars.copy_context()
         await self._sweep()
         self._group = await asyncio.TaskGroup().__aenter__()
         self._beating = self._group.create_task(self._beat())
@@ -131,23 +129,23 @@ class RunHost:
         self._admissions[request.run_id] = admission
         admission.add_done_callback(partial(self._launch, request, turn))
         admitted = await _stored(asyncio.shield(admission))
-        if isinstance(admitted, StoredRun):
+        if isinstance(admitted, RunHandle):
             return Run(admitted.id, admitted.conversation_id, admitted.turn_id, actor, ask)
         return self._held[request.run_id].run
 
     def _launch(
-        self, request: Admission, turn: Turn, admission: asyncio.Future[Admitted | StoredRun]
+        self, request: Admission, turn: Turn, admission: asyncio.Future[Admitted | RunHandle]
     ) -> None:
         del self._admissions[request.run_id]
         if admission.cancelled() or admission.exception() is not None:
             return
         admitted = admission.result()
-        if isinstance(admitted, StoredRun):
+        if isinstance(admitted, RunHandle):
             return
         held = HeldRun(request, admitted, self._store, self._now)
         self._held[held.run.id] = held
         held.task = self._group.create_task(
-            self._work(held, turn), name=f"run {held.run.id}", context=self._base.copy()
+            self._work(held, turn), name=f"run {held.run.id}", context=self._context.copy()
         )
 
     async def _work(self, held: HeldRun, turn: Turn) -> None:
@@ -158,7 +156,7 @@ class RunHost:
                     held.take(item)
             closing = held.closing or _unexpected(held.run, "has no closing event")
         except asyncio.CancelledError as error:
-            closing = held.closing or _interrupted()
+            closing = held.closing or Failed.of(Interrupted())
             if not accept_cancellation():
                 closing = _unexpected(held.run, "let a cancellation escape", error)
         except Exception as error:
@@ -166,7 +164,7 @@ class RunHost:
         try:
             await held.store(closing)
         except LeaseLost:
-            closing = _interrupted()
+            closing = Failed.of(Interrupted())
         except sqlite3.Error as error:
             closing = _unexpected(held.run, "could not be stored", error, TryAgain)
         except Exception as error:
@@ -219,8 +217,7 @@ class RunHost:
         held = self._held.get(RunId(run_id))
         if held is not None and owner_key(held.run.actor) == owner_key(actor):
             return held.run
-        found = await self._read(partial(records.find_run, run_id=run_id, actor=actor))
-        return RunHandle(found.id, found.conversation_id, found.turn_id)
+        return await self._read(partial(records.find_run, run_id=run_id, actor=actor))
 
     async def entries(
         self, conversation_id: str, actor: Actor, *, after: int = 0, limit: int = 100
@@ -300,10 +297,6 @@ class RunHost:
 # --- ends -----------------------------------------------------------------------------------------
 
 
-def _interrupted() -> Failed:
-    return Failed(message=Interrupted.public, code=Interrupted.code)
-
-
 def _unexpected(
     run: Run,
     what: str,
@@ -313,7 +306,7 @@ def _unexpected(
     """Log a failure under an id that the client is told."""
     error_id = secrets.token_hex(8)
     _log.error("Turn of run %s %s (error %s).", run.id, what, error_id, exc_info=error)
-    return Failed(message=public.public, code=public.code, error_id=error_id)
+    return Failed.of(public(), error_id)
 
 
 async def _stored(work: Awaitable[T]) -> T:

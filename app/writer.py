@@ -25,6 +25,9 @@ Deferred = Callable[[], tuple[Job[None], Callable[[BaseException | None], None]]
 
 _log = logging.getLogger(__name__)
 
+_WINDOW_S = 0.05
+"""How long deferred jobs wait for others at most."""
+_READERS = 2
 _BUSY_SLICE_MS = 1_000
 """How long SQLite waits for a lock before we get to say so and try again."""
 
@@ -32,13 +35,13 @@ _BUSY_SLICE_MS = 1_000
 class Writer:
     """The one writing connection of a process, in a thread of its own.
 
-    ``submit`` commits at once and takes along all that was deferred; what is deferred waits at most
-    ``window_s``. Jobs run in the order of submission, each in a savepoint: one that fails, fails
-    alone. The write lock is waited for up to ``busy_limit_s``. A writer belongs to one event loop.
+    ``submit`` commits at once and takes along all that was deferred; what is deferred waits 50 ms
+    at most. Jobs run in the order of submission, each in a savepoint: one that fails, fails alone.
+    The write lock is waited for up to ``busy_limit_s``. A writer belongs to one event loop.
     """
 
-    def __init__(self, path: str, *, busy_limit_s: float = 15.0, window_s: float = 0.05) -> None:
-        self._path, self._busy_limit_s, self._window_s = path, busy_limit_s, window_s
+    def __init__(self, path: str, *, busy_limit_s: float) -> None:
+        self._path, self._busy_limit_s = path, busy_limit_s
         self._deferred: list[Deferred] = []
         self._timer: asyncio.TimerHandle | None = None
         self._queue: SimpleQueue[list[_Pending]] = SimpleQueue()
@@ -71,10 +74,10 @@ class Writer:
         return pending.future
 
     def defer(self, job: Deferred) -> None:
-        """Run what ``job`` makes with the next commit, in ``window_s`` at the latest."""
+        """Run what ``job`` makes with the next commit, in 50 ms at the latest."""
         self._deferred.append(job)
         if self._timer is None:
-            self._timer = self._loop.call_later(self._window_s, self._hand_over)
+            self._timer = self._loop.call_later(_WINDOW_S, self._hand_over)
 
     def _hand_over(self, *last: "_Pending") -> None:
         if self._timer is not None:
@@ -235,9 +238,9 @@ def _connect(path: str, busy_ms: int) -> sqlite3.Connection:
 class Readers:
     """A few threads with a reading connection each. A read sees one snapshot from start to end."""
 
-    def __init__(self, path: str, *, threads: int = 2) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="frontdesk-reader")
+        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="frontdesk-reader")
         self._mine = threading.local()
         self._connections: list[sqlite3.Connection] = []
 

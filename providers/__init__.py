@@ -23,7 +23,7 @@ def load_provider(setting: object) -> Callable[[], BaseLLMProvider]:
 
     Raises: ConfigurationError E004 with the reason. Source: design.md 6 and 7.
     """
-    if setting in {"auto", "offline"} if isinstance(setting, str) else False:
+    if isinstance(setting, str) and setting in {"auto", "offline"}:
         return OfflineProvider
     name = setting if isinstance(setting, str) else repr(setting)
     made = _import(setting) if isinstance(setting, str) else setting

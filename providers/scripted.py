@@ -14,7 +14,7 @@ from one script share their place in it, because an application makes a new prov
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from providers.base import (
     ChatEvent,
@@ -160,7 +160,6 @@ Reply = Callable[[Request], "Step | Sequence[Step]"]
 Completion = Step | Sequence[Step] | Reply
 
 
-@dataclass(slots=True, init=False)
 class Script:
     """What providers will say, and what they were asked.
 
@@ -168,14 +167,10 @@ class Script:
     over at the end. ``requests`` has one entry per completion asked for, over all providers.
     """
 
-    completions: list[Completion]
-    repeat: bool
-    requests: list[Request] = field(default_factory=list[Request])
-
     def __init__(self, *completions: Completion, repeat: bool = False) -> None:
         self.completions = list(completions)
         self.repeat = repeat
-        self.requests = []
+        self.requests: list[Request] = []
 
     def __call__(self) -> "ScriptedProvider":
         """Make a provider that goes on where the script stands."""

@@ -25,6 +25,7 @@ the first two kinds is safe to show to its reader. Source: design.md 4, codes.
 
 import logging
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from typing import ClassVar, TypeVar
 
 _log = logging.getLogger(__name__)
@@ -184,3 +185,13 @@ async def guarded(what: str, call: Callable[[], Awaitable[_T]]) -> _T:
     except Exception as error:
         _log.exception("%s failed", what)
         raise ToolFailed("The tool failed unexpectedly. Do not repeat this call.") from error
+
+
+async def guarded_answer(what: str, call: Callable[[], object]) -> object:
+    """As ``guarded``, for a project's function that may be sync or async."""
+
+    async def answer() -> object:
+        found = call()
+        return await found if isawaitable(found) else found
+
+    return await guarded(what, answer)

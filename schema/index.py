@@ -4,7 +4,6 @@ It is read from the built Strawberry schema, so it holds what is exposed and not
 ``View`` is the index as one actor sees it for one run. Source: design.md 4, data tools.
 """
 
-import hashlib
 import heapq
 import re
 from collections import defaultdict, deque
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from math import log
 from typing import Literal
 
-import orjson
 from graphql import GraphQLObjectType
 
 from schema.compile import Visibility
@@ -81,8 +79,6 @@ class SchemaIndex:
         self._joined = _joined_names(managers)
         self._words, self._sizes = _inverted(managers, self._joined)
         self._common = _common_names(managers)
-        content = orjson.dumps(list(self._schemas.values()), option=orjson.OPT_SORT_KEYS)
-        self.fingerprint = hashlib.sha256(content).hexdigest()
 
     def find(self, name: str) -> Manager | None:
         """The manager of this name, else of the same name in other letter case."""

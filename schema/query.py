@@ -6,11 +6,10 @@
 
 import logging
 import secrets
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from hashlib import sha256
-from inspect import isawaitable
 from typing import Self, cast
 
 import orjson
@@ -18,7 +17,14 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from schema.compile import NEVER, Compiler, Condition, Order, Selection
-from schema.errors import ConfigurationError, ToolError, ToolFailed, ToolRetry, guarded
+from schema.errors import (
+    ConfigurationError,
+    ToolError,
+    ToolFailed,
+    ToolRetry,
+    guarded,
+    guarded_answer,
+)
 from schema.events import Actor, Json, JsonObject
 from schema.filters import Filter, Names, parse, shape
 from schema.index import SchemaIndex, View
@@ -131,14 +137,11 @@ class Reader:
         self, manager: Manager, actor: Actor, prefix: str
     ) -> tuple[tuple[Condition, ...], dict[str, object], object]:
         """Evaluate one ``visible``; whatever is wrong with it shows nothing, and is logged."""
-
-        async def ask() -> object:
-            found = manager.visible(actor) if manager.visible else None
-            # isawaitable narrows an object to an awaitable of anything.
-            return await cast("Awaitable[object]", found) if isawaitable(found) else found
-
+        visible = manager.visible
         try:
-            found = await guarded(f"visible of {manager.name}", ask)
+            found = await guarded_answer(
+                f"visible of {manager.name}", lambda: visible(actor) if visible else None
+            )
             if not is_object(found):
                 raise ToolFailed(f"it gave a {type(found).__name__}, not a filter")
             asked = {str(key): _listed(value) for key, value in found.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import orjson
 
@@ -24,6 +24,7 @@ from schema.query import Reader
 from schema.tools import ToolRegistry, data_tools
 
 VISITOR = Actor("session", "visitor")
+TOOLS = ToolRegistry(data_tools())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +57,16 @@ class Asked:
 
 @dataclass(slots=True)
 class Desk:
-    """Answers questions as a turn does: completions and tool calls until there is a text.
-
-    ``reads`` is how many calls may be made before no tools are offered.
-    """
+    """Answers questions as a turn does: completions and tool calls until there is a text."""
 
     context: ToolContext
-    registry: ToolRegistry = field(default_factory=lambda: ToolRegistry(data_tools()))
 
     async def ask(self, question: str, *, reads: int = 8, without: str = "") -> Asked:
+        """Ask; after ``reads`` calls no tools are offered, and ``without`` never is."""
         messages = [Message("system", "Answer from the data."), Message("user", question)]
         rounds: list[list[ToolCallEvent]] = []
         for _ in range(10):
-            offered = [d for d in self.registry.definitions if d.name != without]
+            offered = [d for d in TOOLS.definitions if d.name != without]
             events = await collect(messages, offered if sum(map(len, rounds)) < reads else [])
             calls = [event for event in events if isinstance(event, ToolCallEvent)]
             chunks = [event.content for event in events if isinstance(event, TextChunkEvent)]
@@ -85,7 +83,7 @@ class Desk:
 
     async def run(self, call: ToolCallEvent) -> Json:
         try:
-            return await self.registry.call(call.name, call.args, self.context)
+            return await TOOLS.call(call.name, call.args, self.context)
         except ToolError as error:
             return {"status": "error", "code": error.code, "message": str(error)}
 

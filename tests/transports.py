@@ -19,7 +19,7 @@ from app.settings import Settings
 from providers import Script
 from schema import Managers
 from schema.errors import ChatError
-from schema.events import EVENTS, Actor, Ask, Event, Failed, Json, JsonObject, TextChunk, ToolResult
+from schema.events import EVENTS, Ask, Event, Failed, Json, JsonObject, TextChunk, ToolResult
 
 Transport = Literal["engine", "http", "sse"]
 TRANSPORTS: tuple[Transport, ...] = ("engine", "http", "sse")
@@ -43,6 +43,12 @@ class Chat:
 
     def __post_init__(self) -> None:
         self.visitor = self.new_visitor()
+
+    @property
+    def browser(self) -> "HttpVisitor":
+        """The first visitor, if the transport is one of HTTP's."""
+        assert isinstance(self.visitor, HttpVisitor)
+        return self.visitor
 
     async def ask(self, text: str, **fields: Json) -> list[Event]:
         """Ask as the first visitor."""
@@ -107,9 +113,9 @@ class _Server(uvicorn.Server):
 class EngineVisitor:
     """Asks the engine itself."""
 
-    def __init__(self, desk: Desk, actor: Actor | None = None) -> None:
+    def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._actor = actor or desk.sessions.visit({}).actor
+        self._actor = desk.sessions.visit({}).actor
 
     async def ask(self, text: str, **fields: Json) -> list[Event]:
         """Run a command; what the engine refuses is the event that a transport would show."""
@@ -117,7 +123,7 @@ class EngineVisitor:
         try:
             run = await self._desk.engine.run(ask, self._actor)
         except ChatError as error:
-            return [Failed(code=error.code, message=str(error))]
+            return [Failed.of(error)]
         async with aclosing(self._desk.host.tail(run, live=ask.live)) as frames:
             return events_of(b"".join([frame async for frame in frames]))
 

@@ -1,12 +1,31 @@
 """The embedded default: a deterministic provider that needs no key, no model and no network.
 
 It knows nothing but the messages and tools it is given, and learns the schema by calling tools like
-any model. It goes through four stages at each completion, from the messages alone:
+any model. Each completion reads the messages anew and goes through four stages:
 
     parse    question → intent and pieces
-    resolve  pieces + facts → filters, or several ways to read them
+    resolve  pieces + facts → conditions, and values that the data has to place
     plan     → the next tool calls, or an outcome
     word     outcome → answer
+
+What is where, from the bottom up:
+
+    english  the lists of words, and word forms: all that is known before a question is read
+    asks     what kind of message it is: a question, a greeting, a request to change something
+    parse    the message cut into words, numbers, dates, comparisons and ties
+    facts    what the tool results of this turn have said: managers, paths, pages
+    match    how well words name a field, and how well a value fits one
+    segment  which words are names of the schema, and which are values
+    places   which fields in reach of the noun may hold a value
+    frame    the question being read: which words have found a place, or the problem that stops it
+    amounts  numbers, dates and units become conditions
+    resolve  gaps, values, columns; every word accounted for
+    probe    values looked for in the data before they become filters
+    steps    calls and outcomes, and how a query is written
+    lookup   questions that name no manager: rows looked for by name
+    plan     the next step, within the calls that are allowed
+    suggest  questions to ask instead
+    word     outcomes in words
 
 Text in rows is shown, never read: only the question and the schema decide what is asked for.
 Source: design.md 8.
@@ -14,7 +33,6 @@ Source: design.md 8.
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 from providers.base import (
     ChatEvent,
@@ -43,12 +61,13 @@ class OfflineProvider:
     ) -> AsyncIterator[ChatEvent]:
         """Ask for the next look-ups, or answer; the same messages always give the same events."""
         text, facts = read_turn(messages)
-        question = replace(parse(text), earlier=earlier_question(messages))
+        question = parse(text, earlier=earlier_question(messages))
         step = plan(question, facts, frozenset(tool.name for tool in tools))
-        for number, call in enumerate(step.calls, start=facts.calls + 1):
-            yield ToolCallEvent(f"call_{number}", call.name, call.args)
-        if step.outcome:
-            for chunk in _chunks(word(step.outcome, facts)):
+        if isinstance(step, list):
+            for number, call in enumerate(step, start=facts.calls + 1):
+                yield ToolCallEvent(f"call_{number}", call.name, call.args)
+        else:
+            for chunk in _chunks(word(step, facts)):
                 yield TextChunkEvent(chunk)
         yield DoneEvent()
 

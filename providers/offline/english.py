@@ -139,43 +139,26 @@ IN_TIME = _words("after later newer younger since before earlier prior older unt
 """First words of comparisons that order moments, not amounts."""
 
 TRAILING: dict[tuple[str, ...], Op] = {
-    ("or", "more"): "gte",
-    ("or", "higher"): "gte",
-    ("or", "later"): "gte",
-    ("or", "newer"): "gte",
-    ("and", "above"): "gte",
-    ("and", "up"): "gte",
-    ("or", "less"): "lte",
-    ("or", "fewer"): "lte",
-    ("or", "lower"): "lte",
-    ("or", "earlier"): "lte",
-    ("or", "older"): "lte",
-    ("and", "below"): "lte",
+    **dict.fromkeys(_phrases("or more|or higher|or later|or newer|and above|and up"), "gte"),
+    **dict.fromkeys(_phrases("or less|or fewer|or lower|or earlier|or older|and below"), "lte"),
 }
 """Ways to compare that stand behind a number."""
 
-_LONG = _words("distance length duration")
-_HIGH = _words("height altitude elevation")
+_COMPARATIVES = (
+    ("longer farther further", "shorter", "distance length duration"),
+    ("faster", "slower", "speed velocity"),
+    ("heavier", "lighter", "weight mass"),
+    ("denser", "", "density"),
+    ("taller higher", "lower", "height altitude elevation"),
+    ("costlier", "cheaper", "price cost"),
+    ("wider", "", "width"),
+    ("deeper", "", "depth"),
+    ("hotter warmer", "colder", "temperature"),
+)
 COMPARATIVES: dict[str, tuple[Op, frozenset[str]]] = {
-    "longer": ("gt", _LONG),
-    "farther": ("gt", _LONG),
-    "further": ("gt", _LONG),
-    "shorter": ("lt", _LONG),
-    "faster": ("gt", _words("speed velocity")),
-    "slower": ("lt", _words("speed velocity")),
-    "heavier": ("gt", _words("weight mass")),
-    "lighter": ("lt", _words("weight mass")),
-    "denser": ("gt", _words("density")),
-    "taller": ("gt", _HIGH),
-    "higher": ("gt", _HIGH),
-    "lower": ("lt", _HIGH),
-    "cheaper": ("lt", _words("price cost")),
-    "costlier": ("gt", _words("price cost")),
-    "wider": ("gt", _words("width")),
-    "deeper": ("gt", _words("depth")),
-    "hotter": ("gt", _words("temperature")),
-    "warmer": ("gt", _words("temperature")),
-    "colder": ("lt", _words("temperature")),
+    word: ("gt" if word in more.split() else "lt", _words(measure))
+    for more, less, measure in _COMPARATIVES
+    for word in f"{more} {less}".split()
 }
 """Comparatives before "than", with the words of the measure they speak of."""
 
@@ -222,105 +205,51 @@ GLUE = _words(
 )
 """Verbs that say no more than the tie behind them."""
 
-_DELAY, _PRICE, _MASS = _words("delay"), _words("price cost amount"), _words("weight mass")
-_FLIGHT, _MAKER = _words("flight"), _words("manufacturer maker producer built")
-_SUPPLIER = _words("supplier vendor supplies delivers")
-_OPERATOR = _words("operator operates airline carrier")
+_VERBS = {
+    "cost costs costing priced": "price cost amount",
+    "weigh weighs weighing": "weight mass",
+    "delayed late": "delay",
+    "last lasts lasted lasting": "duration",
+    "made built produced constructed": "manufacturer maker producer built",
+    "fly flies flew flown flying serve serves served": "flight",
+    "operate operates operated": "operator operates airline carrier",
+    "sell sells sold provide provides provided": "supplier vendor supplies delivers",
+}
 VERBS: dict[str, frozenset[str]] = {
-    "cost": _PRICE,
-    "costs": _PRICE,
-    "costing": _PRICE,
-    "priced": _PRICE,
-    "weigh": _MASS,
-    "weighs": _MASS,
-    "weighing": _MASS,
-    "delayed": _DELAY,
-    "late": _DELAY,
-    "last": _words("duration"),
-    "lasts": _words("duration"),
-    "lasted": _words("duration"),
-    "lasting": _words("duration"),
-    "made": _MAKER,
-    "built": _MAKER,
-    "produced": _MAKER,
-    "constructed": _MAKER,
-    "fly": _FLIGHT,
-    "flies": _FLIGHT,
-    "flew": _FLIGHT,
-    "flown": _FLIGHT,
-    "flying": _FLIGHT,
-    "serve": _FLIGHT,
-    "serves": _FLIGHT,
-    "served": _FLIGHT,
-    "operate": _OPERATOR,
-    "operates": _OPERATOR,
-    "operated": _OPERATOR,
-    "sell": _SUPPLIER,
-    "sells": _SUPPLIER,
-    "sold": _SUPPLIER,
-    "provide": _SUPPLIER,
-    "provides": _SUPPLIER,
-    "provided": _SUPPLIER,
+    verb: _words(words) for verbs, words in _VERBS.items() for verb in verbs.split()
 }
 """Verbs with the words of what they speak of, where a schema would not have the verb itself."""
 
-MEASURES = frozenset(
-    """cost costs costing priced weigh weighs weighing delayed late last lasts lasted
-    lasting""".split()
-)
-"""Verbs that stand before an amount."""
-
+_UNITS = {
+    "time": {1: "second sec", 60: "minute min", 3600: "hour hr", 86400: "day", 604800: "week"},
+    "length": {
+        1: "metre meter",
+        1000: "kilometre kilometer km",
+        0.3048: "foot feet ft",
+        1609.344: "mile mi",
+    },
+    "euro": {1: "euro eur €"},
+    "dollar": {1: "dollar usd $"},
+    "pound": {1: "pound gbp £"},
+    "percent": {1: "percent %"},
+}
 UNITS: dict[str, tuple[str, float]] = {
-    "second": ("time", 1),
-    "sec": ("time", 1),
-    "minute": ("time", 60),
-    "min": ("time", 60),
-    "hour": ("time", 3600),
-    "hr": ("time", 3600),
-    "day": ("time", 86400),
-    "week": ("time", 604800),
-    "metre": ("length", 1),
-    "meter": ("length", 1),
-    "kilometre": ("length", 1000),
-    "kilometer": ("length", 1000),
-    "km": ("length", 1000),
-    "foot": ("length", 0.3048),
-    "feet": ("length", 0.3048),
-    "ft": ("length", 0.3048),
-    "mile": ("length", 1609.344),
-    "mi": ("length", 1609.344),
-    "euro": ("euro", 1),
-    "eur": ("euro", 1),
-    "€": ("euro", 1),
-    "dollar": ("dollar", 1),
-    "usd": ("dollar", 1),
-    "$": ("dollar", 1),
-    "pound": ("pound", 1),
-    "gbp": ("pound", 1),
-    "£": ("pound", 1),
-    "percent": ("percent", 1),
-    "%": ("percent", 1),
+    unit: (kind, size)
+    for kind, sizes in _UNITS.items()
+    for size, units in sizes.items()
+    for unit in units.split()
 }
 """Units: the dimension, and how many of its smallest unit."""
 
-SPELLINGS: tuple[tuple[str, str], ...] = (
-    ("aluminium", "aluminum"),
-    ("fibre", "fiber"),
-    ("tyre", "tire"),
-    ("colour", "color"),
-    ("grey", "gray"),
-    ("centre", "center"),
-    ("metre", "meter"),
-    ("litre", "liter"),
-    ("aeroplane", "airplane"),
-    ("catalogue", "catalog"),
-    ("programme", "program"),
-    ("sulphur", "sulfur"),
-    ("plough", "plow"),
-    ("mould", "mold"),
-    ("cheque", "check"),
-)
-"""Words that Britain and America spell apart."""
+_SPELLINGS = """aluminium/aluminum fibre/fiber tyre/tire colour/color grey/gray centre/center
+    metre/meter litre/liter aeroplane/airplane catalogue/catalog programme/program sulphur/sulfur
+    plough/plow mould/mold cheque/check"""
+SPELLINGS: dict[str, str] = {
+    word: other
+    for british, _, american in (pair.partition("/") for pair in _SPELLINGS.split())
+    for word, other in ((british, american), (american, british))
+}
+"""Words that Britain and America spell apart, each with the other spelling."""
 
 _MONTHS = """january february march april may june july august september october november
     december""".split()
@@ -330,30 +259,13 @@ MONTHS: dict[str, int] = {
     for spelling in (name, name[:3])
 } | {"sept": 9}
 
+_ABBREVIATIONS = """addr=address alt=altitude arr=arrival avg=average dep=departure
+    dest=destination dewp=dewpoint dir=direction dob=birthday humid=humidity lat=latitude
+    lng=longitude lon=longitude mfr=manufacturer no=number num=number orig=origin
+    precip=precipitation qty=quantity sched=scheduled tel=telephone temp=temperature
+    visib=visibility"""
 ABBREVIATIONS: dict[str, str] = {
-    "addr": "address",
-    "alt": "altitude",
-    "arr": "arrival",
-    "avg": "average",
-    "dep": "departure",
-    "dest": "destination",
-    "dewp": "dewpoint",
-    "dir": "direction",
-    "dob": "birthday",
-    "humid": "humidity",
-    "lat": "latitude",
-    "lng": "longitude",
-    "lon": "longitude",
-    "mfr": "manufacturer",
-    "no": "number",
-    "num": "number",
-    "orig": "origin",
-    "precip": "precipitation",
-    "qty": "quantity",
-    "sched": "scheduled",
-    "tel": "telephone",
-    "temp": "temperature",
-    "visib": "visibility",
+    short: word for short, _, word in (pair.partition("=") for pair in _ABBREVIATIONS.split())
 }
 """What parts of column names usually stand for."""
 
@@ -386,7 +298,7 @@ def split_name(name: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in _PARTS.findall(name))
 
 
-def forms(word: str) -> frozenset[str]:
+def _forms(word: str) -> frozenset[str]:
     """Return a lower-case word with the simpler words it may be a plural of."""
     found = {word}
     if len(word) > 3 and word.endswith("ies"):
@@ -400,7 +312,7 @@ def forms(word: str) -> frozenset[str]:
 
 def same(left: str, right: str) -> bool:
     """Tell whether two lower-case words are equal or singular and plural of each other."""
-    return left in forms(right) or right in forms(left)
+    return left in _forms(right) or right in _forms(left)
 
 
 def related(left: str, right: str) -> bool:

@@ -6,14 +6,14 @@ after the last user message. A result of another shape than expected is a refusa
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic import Field as Named
 
 from providers.base import Message, ToolCallEvent
-from schema.events import Json, JsonObject
+from schema.events import JsonObject
 
 SEARCH, SCHEMA, PATH, QUERY = "search_managers", "get_manager_schema", "find_path", "query"
 
@@ -92,14 +92,8 @@ class Page(_Facts):
     has_more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A call that gave no result; ``message`` is what the tool said."""
-
-    message: str
-
-
 _SEARCHED = TypeAdapter(list[Manager])
+_Answer = Page | Literal["refused"]
 
 
 @dataclass(slots=True)
@@ -107,7 +101,7 @@ class Facts:
     """All that is known in this turn.
 
     ``managers`` keeps the order of discovery, best search hit first; ``detailed`` are those whose
-    schema was asked for. A path that does not exist is ``None``.
+    schema was asked for. A path that does not exist is ``None``. ``done``: keys of all calls.
     """
 
     managers: dict[str, Manager] = field(default_factory=dict[str, Manager])
@@ -115,28 +109,27 @@ class Facts:
     paths: dict[tuple[str, str], tuple[str, ...] | None] = field(
         default_factory=dict[tuple[str, str], tuple[str, ...] | None]
     )
-    pages: dict[str, Page | Refused] = field(default_factory=dict[str, Page | Refused])
+    pages: dict[str, _Answer] = field(default_factory=dict[str, _Answer])
     done: set[str] = field(default_factory=set[str])
-    refusals: list[str] = field(default_factory=list[str])
+    is_refused: bool = False
     calls: int = 0
 
-    def page(self, args: JsonObject) -> Page | Refused | None:
+    def page(self, args: JsonObject) -> _Answer | None:
         """Return what a query found; None if it was not asked."""
         return self.pages.get(call_key(QUERY, args))
 
     def learn(self, call: ToolCallEvent, content: str) -> None:
         """Take in one tool result."""
         self.calls += 1
-        self.done.add(call_key(call.name, call.args))
+        key = call_key(call.name, call.args)
+        self.done.add(key)
+        if call.name == SCHEMA:
+            self.detailed.add(str(call.args.get("manager")))
         try:
-            if call.name == SCHEMA:
-                self.detailed.add(str(call.args.get("manager")))
             self._take(call, content)
-        except (ValidationError, orjson.JSONDecodeError):
-            refused = Refused(_error_message(content))
-            self.refusals.append(refused.message)
-            if call.name == QUERY:
-                self.pages[call_key(QUERY, call.args)] = refused
+        except ValidationError:
+            self.is_refused = True
+            self.pages[key] = "refused"
 
     def _take(self, call: ToolCallEvent, content: str) -> None:
         match call.name:
@@ -149,7 +142,6 @@ class Facts:
                     seen = self.managers.get(schema.name)
                     reason = seen.reason if seen else ""
                     self.managers[schema.name] = schema.model_copy(update={"reason": reason})
-                    self.detailed.add(schema.name)
             case "find_path":
                 path = _Path.model_validate_json(content)
                 pair = (str(call.args.get("from_manager")), str(call.args.get("to_manager")))
@@ -163,15 +155,6 @@ class Facts:
 def call_key(name: str, args: JsonObject) -> str:
     """Name a call, so that the same call is known again whatever the order of its arguments."""
     return name + orjson.dumps(args, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _error_message(content: str) -> str:
-    try:
-        result: Json = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return "the result could not be read"
-    message = result.get("message") if isinstance(result, dict) else None
-    return message if isinstance(message, str) else "the result could not be read"
 
 
 def earlier_question(messages: list[Message]) -> str:

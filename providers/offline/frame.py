@@ -4,29 +4,44 @@ Ties and verbs are taken together with what they tie: a verb counts only where t
 filtered by says something of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from providers.offline.amounts import Stuck, is_amount
 from providers.offline.english import GLUE
 from providers.offline.facts import Facts
-from providers.offline.match import Condition, hint_score
+from providers.offline.match import Condition, hint_score, is_amount
 from providers.offline.parse import Cue, Question
 from providers.offline.places import Places
-from providers.offline.segment import Mention, Segment, Segmenter, Subject, subject_words
+from providers.offline.segment import Mention, Segment, Subject, read_segments
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a question can't be answered: a kind, the word at fault, and what it might mean."""
+
+    kind: str
+    word: str = ""
+    options: tuple[str, ...] = ()
+
+
+class Stuck(Exception):
+    """Reading the question ends here."""
+
+    def __init__(self, kind: str, word: str = "", options: Iterable[str] = ()) -> None:
+        super().__init__(kind, word)
+        self.problem = Problem(kind, word, tuple(options))
 
 
 class Frame:
     """The segments of one question; ``used`` are those that have a place."""
 
     def __init__(self, question: Question, subject: Subject, facts: Facts, depth: int) -> None:
-        sentence = Segmenter(question, subject, facts).read()
-        self.segments = sentence.segments
-        self.calculation = sentence.calculation
+        self.segments, self.calculation = read_segments(question, subject, facts)
         self.question = question
         self.facts = facts
         self.manager = subject.manager
         self.places = Places(subject.manager, facts, depth)
-        self.own_words = subject_words(subject)
+        self.own_words = subject.own_words
         self.is_by_field = subject.start < 0
         self.used: set[int] = set()
         self.conditions: list[Condition] = []
@@ -93,8 +108,7 @@ class Frame:
 
     def take(self, index: int, mention: Mention) -> None:
         """Mark related rows as placed, with the ties before them."""
-        if mention.path:
-            self.explain(self.cues_before(index), mention.path)
+        self.explain(self.cues_before(index), mention.path)
         self.used.add(index)
 
     def add(self, conditions: Sequence[Condition]) -> None:

@@ -4,34 +4,34 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from providers.offline.amounts import Problem
 from providers.offline.english import CALCULATIONS, FILLER, GLUE, VERBS
 from providers.offline.facts import QUERY, Facts, Field, Manager, Page
+from providers.offline.frame import Problem
 from providers.offline.match import best_field, name_field, named_relation
 from providers.offline.parse import Question, Word
-from providers.offline.steps import COLUMNS, Call, LookedUp, Plan, Trouble
+from providers.offline.steps import COLUMNS, Call, LookedUp, Step, Trouble
 from schema.events import Json, JsonObject
 
 _LOOKUPS = 4
 _ROWS = 20
 
 
-def look_up(question: Question, facts: Facts) -> Plan:
+def look_up(question: Question, facts: Facts) -> Step:
     """Search the names of rows for what the question has instead of a manager."""
     words = [piece for piece in question.pieces if isinstance(piece, Word)]
     first = words[0].text if words else ""
     if first.lower() in CALCULATIONS:
-        return Plan(outcome=Trouble(Problem("calculation", first)))
+        return Trouble(Problem("calculation", first))
     name = [] if question.intent == "count" else _name_in(question, words, facts)
     places = [(m, f) for m in facts.managers.values() if (f := name_field(m))][:_LOOKUPS]
     if not name or not places:
-        return Plan(outcome=Trouble(Problem("lost", first)))
+        return Trouble(Problem("lost", first))
     text = " ".join(word.text for word in name)
     rest = [word for word in words if word not in name]
     calls = [(m, f, Call(QUERY, _query(m, f, text, rest, facts))) for m, f in places]
     waiting = [call for _, _, call in calls if call.key not in facts.done]
     if waiting:
-        return Plan(waiting)
+        return waiting
     pages = [
         (manager, found)
         for manager, named, call in calls
@@ -39,9 +39,9 @@ def look_up(question: Question, facts: Facts) -> Plan:
         and (found := _with_words(page, named, text)).total_count
     ]
     if not pages and all(word.text.islower() for word in name):
-        return Plan(outcome=Trouble(Problem("lost", text)))
+        return Trouble(Problem("lost", text))
     unread = next((w.text for w in rest if not _is_known(w, facts)), "")
-    return Plan(outcome=LookedUp(text, tuple(pages), unread, question.intent == "exists"))
+    return LookedUp(text, tuple(pages), unread, question.intent == "exists")
 
 
 def _with_words(page: Page, named: Field, text: str) -> Page:

@@ -7,7 +7,6 @@ value); only their order matters.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 from providers.offline.english import (
@@ -35,7 +34,6 @@ Not at all, by "called", as a row of it, before it, by "of" or "by", by "in" or 
 
 _CODE = re.compile(r"(?=.*[A-Z0-9])[A-Z0-9][A-Z0-9_.-]{0,15}")
 _ZONE = re.compile(r"[A-Z]\w+/[A-Z]\w+")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +87,6 @@ def looks_like_code(text: str) -> bool:
     return bool(_CODE.fullmatch(text))
 
 
-def looks_like_date(text: str) -> bool:
-    """Tell whether a value is an ISO date."""
-    return bool(_DATE.fullmatch(text))
-
-
 def manager_words(manager: Manager) -> tuple[str, ...]:
     """Return the words of a manager's name, without a closing "Manager"."""
     words = split_name(manager.name)
@@ -135,6 +128,16 @@ def _spells(name: str, words: Sequence[str]) -> bool:
             return False
         name = name[len(word) :]
     return len(name) >= 3 and words[-1].startswith(name)
+
+
+def is_amount(field: Field | None) -> bool:
+    """Tell whether a field holds what can be compared by a number."""
+    return field is not None and field.type in NUMERIC | TEMPORAL
+
+
+def is_quantity(field: Field) -> bool:
+    """Tell a number of something from a time of day, a year or a text."""
+    return field.type in NUMERIC and not MOMENTS & {*split_name(field.name)}
 
 
 def best_field(
@@ -188,9 +191,7 @@ def hint_score(hints: Iterable[str], name: str, description: str) -> float:
     return best
 
 
-def candidates(
-    text: str, hints: frozenset[str], scope: Scope, bond: Bond = "loose"
-) -> list[Candidate]:
+def candidates(text: str, hints: frozenset[str], scope: Scope, bond: Bond) -> list[Candidate]:
     """Rate the fields of one manager as the place of a text value, best first."""
     known_by = name_field(scope.manager)
     via = hint_score(hints, scope.via.name, scope.via.description) if scope.via else 0.0
@@ -266,40 +267,3 @@ def _shape_score(text: str, field: Field, manager: Manager, *, is_name: bool) ->
 def spellings(text: str) -> list[Json]:
     """Vary the letter case of a code, unless it stands in capitals."""
     return [text] if looks_like_code(text) else list(dict.fromkeys((text, text.upper())))
-
-
-def numeric_field(
-    value: int | float,
-    hints: frozenset[str],
-    manager: Manager,
-    *,
-    in_time: bool,
-    noun: frozenset[str],
-) -> Field | None:
-    """Return the field a bare number belongs to, or None when the question leaves that open.
-
-    ``noun`` are words the number directly follows ("flight 1545").
-    """
-    keys = set(manager.primary_key)
-    usable = [
-        f for f in manager.fields if f.type in NUMERIC | (TEMPORAL if in_time else frozenset())
-    ]
-    scored: list[tuple[float, int]] = []
-    for order, field in enumerate(usable):
-        score = 0.0 if field.name in keys else hint_score(hints, field.name, field.description)
-        if in_time and 1000 <= value <= 2999:
-            score += 5.0 if "year" in split_name(field.name) or field.type in TEMPORAL else -9.0
-        if noun:
-            named = any(field_level([word], field.name, "") == 3 for word in noun)
-            score += 3.0 if named else 1.0 if field.name in keys else 0.0
-        scored.append((-score, order))
-    best = min(scored, default=(0.0, 0))
-    return usable[best[1]] if best[0] < 0 else None
-
-
-def units_of(field: Field) -> frozenset[str]:
-    """Return the units a description names: "in minutes", "pieces in stock"."""
-    words = split_name(field.description)
-    named = {unit for link, unit in pairwise(words) if link == "in"}
-    first = set(words[:1]) - MOMENTS
-    return frozenset(singular(word) for word in named | first)

@@ -64,6 +64,11 @@ class Number:
     unit: str = ""
     more: tuple[int | float, ...] = ()
 
+    @property
+    def is_year(self) -> bool:
+        """Tell whether it looks like a year; nobody writes 2,005 for one."""
+        return self.text.isdigit() and 1000 <= self.value <= 2999
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -231,14 +236,17 @@ _PHRASES = _phrases()
 _LONGEST = max(map(len, _PHRASES))
 
 
-def parse(text: str) -> Question:
-    """Read a question. Never fails; what has no content is a greeting, thanks or asks for help."""
+def parse(text: str, *, earlier: str = "") -> Question:
+    """Read a question. Never fails; what has no content is a greeting, thanks or asks for help.
+
+    ``earlier`` is the message before it.
+    """
     tokens = _tokens(text)
     words = [token.text.lower() for token in tokens]
     intent = intent_of(words)
     pieces, counted = _Reader(tokens).read()
     asks_do = bool({"do", "does", "did"} & set(words))
-    question = Question(intent, tuple(pieces), counted, asks_do)
+    question = Question(intent, tuple(pieces), counted, asks_do, earlier)
     has_value = any(
         isinstance(p, (Number, Moment)) or (isinstance(p, Word) and p.quoted) for p in pieces
     )
@@ -356,7 +364,7 @@ class _Reader:
         high = self._bound(start + low[1] + 1)
         if high is None or type(high[0]) is not type(low[0]):
             return 0
-        years = _is_year(low[0]) and _is_year(high[0])
+        years = all(isinstance(b, Number) and b.is_year for b in (low[0], high[0]))
         self.pieces += [Compare("gte", years), low[0], Compare("lte", years), high[0]]
         return start + low[1] + 1 + high[1] - position
 
@@ -428,7 +436,3 @@ def _number(text: str, *, joined: bool = False) -> Number:
     plain = text.strip("%+").replace(",", "").translate({ord(sign): None for sign in "$€£"})
     unit = next((sign for sign in text if sign in "$€£%"), "")
     return Number(float(plain) if "." in plain else int(plain), text, joined, unit)
-
-
-def _is_year(bound: Number | Moment) -> bool:
-    return isinstance(bound, Number) and bound.text.isdigit() and 1000 <= bound.value <= 2999

@@ -20,7 +20,8 @@ from providers.offline.match import (
 )
 from providers.offline.segment import Mention
 
-_MAX_SCHEMAS = 3
+MAX_SCHEMAS = 3
+"""Schemas asked for at once."""
 _CERTAIN = 5.0
 
 
@@ -54,12 +55,19 @@ class Places:
         """Return a manager; one of which nothing is known becomes wanted."""
         manager = self.facts.managers.get(name)
         asked = name in self.facts.detailed or name in self.wanted
-        if manager is None and not asked and len(self.wanted) < _MAX_SCHEMAS:
+        if manager is None and not asked and len(self.wanted) < MAX_SCHEMAS:
             self.wanted.append(name)
         return manager
 
-    def anywhere(self, text: str, hints: frozenset[str], bond: Bond) -> list[Candidate]:
-        """Rate the places of a value that stands next to nothing."""
+    def find(
+        self, text: str, hints: frozenset[str], mention: Mention | None, bond: Bond
+    ) -> list[Candidate]:
+        """Rate the places of a value, best first; ``mention`` are related rows beside it."""
+        if mention:
+            return self._beside(text, hints, mention, bond)
+        return self._anywhere(text, hints, bond)
+
+    def _anywhere(self, text: str, hints: frozenset[str], bond: Bond) -> list[Candidate]:
         own = candidates(text, hints, Scope((), self.manager), bond)
         if own and (bond == "named" or (bond == "own" and self.depth < 2)):
             return own
@@ -67,10 +75,9 @@ class Places:
             return [c for c in own if c.is_sure]
         return self._rated(text, hints, bond, [Scope((), self.manager), *self._near(hints)])
 
-    def beside(
+    def _beside(
         self, text: str, hints: frozenset[str], mention: Mention, bond: Bond
     ) -> list[Candidate]:
-        """Rate the places of a value that stands next to related rows, as in "supplier X"."""
         target = self.known(mention.target)
         if target is None:
             return []
@@ -200,7 +207,7 @@ class Places:
     def _want_details(self, manager: Manager) -> None:
         """Want the schema of rows without a name: nothing else tells where a value may be."""
         missing = name_field(manager) is None and not self._is_detailed(manager)
-        if missing and manager.name not in self.wanted and len(self.wanted) < _MAX_SCHEMAS:
+        if missing and manager.name not in self.wanted and len(self.wanted) < MAX_SCHEMAS:
             self.wanted.append(manager.name)
 
     def _is_detailed(self, manager: Manager) -> bool:

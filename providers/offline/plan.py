@@ -6,8 +6,8 @@ itself. Look-ups that don't depend on each other go out together; a call is neve
 
 from collections.abc import Sequence
 
-from providers.offline.amounts import Problem
 from providers.offline.facts import PATH, QUERY, SCHEMA, SEARCH, Facts, Page
+from providers.offline.frame import Problem
 from providers.offline.lookup import look_up
 from providers.offline.parse import Question
 from providers.offline.probe import Hit, settle
@@ -17,7 +17,7 @@ from providers.offline.steps import (
     Call,
     Found,
     NotThere,
-    Plan,
+    Step,
     Trouble,
     label,
     query_args,
@@ -31,96 +31,93 @@ _UNREAD = frozenset({"greeting", "help", "change", "follow", "foreign"})
 _CATALOGUE = "what data do you have"
 
 
-def plan(question: Question, facts: Facts, offered: frozenset[str]) -> Plan:
+def plan(question: Question, facts: Facts, offered: frozenset[str]) -> Step:
     """Decide the next step. With nothing offered that would help, say what is known."""
     if question.intent == "thanks":
-        return Plan(outcome=About("thanks"))
+        return About("thanks")
     step = _next(question, facts)
+    if not isinstance(step, list):
+        return step
     left = max(0, MAX_CALLS - facts.calls)
-    calls = [c for c in step.calls if c.name in offered and c.key not in facts.done]
-    if calls and left:
-        return Plan(calls[:left])
-    if step.outcome:
-        return Plan(outcome=step.outcome)
-    if question.intent in _UNREAD:
-        return Plan(outcome=About(question.intent))
-    return Plan(outcome=_trouble("unfinished"))
+    calls = [c for c in step if c.name in offered and c.key not in facts.done][:left]
+    if calls:
+        return calls
+    return About(question.intent) if question.intent in _UNREAD else _trouble("unfinished")
 
 
 def _trouble(kind: str, word: str = "", resolved: Resolved | None = None) -> Trouble:
     return Trouble(Problem(kind, word), resolved)
 
 
-def _next(question: Question, facts: Facts) -> Plan:
+def _next(question: Question, facts: Facts) -> Step:
     search = Call(SEARCH, {"query": question.topic or _CATALOGUE})
     if search.key not in facts.done:
-        return Plan([search])
-    if not facts.managers:
-        # Words that find nothing: see what there is.
-        catalogue = Call(SEARCH, {"query": _CATALOGUE})
-        if catalogue.key not in facts.done:
-            return Plan([catalogue])
-    if question.intent in _UNREAD:
-        return Plan(outcome=About(question.intent))
+        return [search]
     best = next(iter(facts.managers.values()), None)
+    catalogue = Call(SEARCH, {"query": _CATALOGUE})
+    if best is None and catalogue.key not in facts.done:
+        # Words that find nothing: see what there is.
+        return [catalogue]
+    if question.intent in _UNREAD:
+        return About(question.intent)
     if best is None:
-        return Plan(outcome=_trouble("refused" if facts.refusals else "lost"))
+        return _trouble("refused" if facts.is_refused else "lost")
     if best.reason == "alias" and best.name not in facts.detailed:
-        return Plan([Call(SCHEMA, {"manager": best.name})])
+        return [Call(SCHEMA, {"manager": best.name})]
     return _read(question, facts)
 
 
-def _read(question: Question, facts: Facts) -> Plan:
+def _read(question: Question, facts: Facts) -> Step:
     """Read the question near by; where a value is not found, further away as well."""
     resolved = resolve(question, facts)
     if resolved is None:
         return look_up(question, facts)
     near = _pursue(resolved, facts, respell=False)
-    if not isinstance(near.outcome, NotThere):
+    if not isinstance(near, NotThere):
         return near
-    if near.outcome.missed.is_whole:
+    if near.missed.is_whole:
         return _pursue(resolved, facts, respell=True)
     far = resolve(question, facts, depth=2)
     if far is None or far.problem or facts.calls + len(far.schemas) > MAX_CALLS:
         return _pursue(resolved, facts, respell=True)
     step = _pursue(far, facts, respell=True)
-    is_vague = isinstance(step.outcome, Trouble) and step.outcome.problem.kind != "which"
+    is_vague = isinstance(step, Trouble) and step.problem.kind != "which"
     return near if is_vague else step
 
 
-def _pursue(resolved: Resolved, facts: Facts, *, respell: bool) -> Plan:
+def _pursue(resolved: Resolved, facts: Facts, *, respell: bool) -> Step:
     if resolved.problem:
-        return Plan(outcome=Trouble(resolved.problem, resolved))
+        return Trouble(resolved.problem, resolved)
     needed = [Call(SCHEMA, {"manager": name}) for name in resolved.schemas]
     needed += [Call(PATH, {"from_manager": a, "to_manager": b}) for a, b in resolved.paths]
     needed = [call for call in needed if call.key not in facts.done]
     if needed:
-        return Plan(needed)
+        return needed
     left = max(0, MAX_CALLS - facts.calls - 1)
     settled = settle(resolved.slots, facts, left, respell=respell)
     if settled.missed and settled.is_refused:
-        return Plan(outcome=_trouble("refused", resolved=resolved))
+        return _trouble("refused", resolved=resolved)
     if settled.missed:
-        return Plan(outcome=NotThere(resolved, settled.missed))
+        return NotThere(resolved, settled.missed)
     if settled.cut:
         kind = "unfinished" if settled.cut.is_tied else "unread"
-        return Plan(outcome=_trouble(kind, settled.cut.said, resolved))
+        return _trouble(kind, settled.cut.said, resolved)
     if settled.probes:
-        return Plan([Call(QUERY, probe) for probe in settled.probes[:left]])
+        return [Call(QUERY, probe) for probe in settled.probes[:left]]
     if settled.rivals:
         said, places = settled.rivals
         names = tuple(dict.fromkeys(label(place.path) for place in places))
-        return Plan(outcome=Trouble(Problem("which", said, names), resolved))
+        return Trouble(Problem("which", said, names), resolved)
     return _ask(resolved, settled.hits, facts)
 
 
-def _ask(resolved: Resolved, hits: Sequence[Hit], facts: Facts) -> Plan:
+def _ask(resolved: Resolved, hits: Sequence[Hit], facts: Facts) -> Step:
     """Ask for the rows, once every value has its place."""
     conditions = (*resolved.conditions, *(hit.condition for hit in hits))
     keys = [condition.key for condition in conditions]
     if len(set(keys)) < len(keys):
         said = next(hit.condition.said for hit in reversed(hits))
-        return Plan(outcome=_trouble("both", said, resolved))
+        return _trouble("both", said, resolved)
     others = tuple((label(h.place.path), o) for h in hits for o in h.others)
     taken = tuple((h.said, h.condition.said) for h in hits if h.is_partial)
     args = query_args(resolved, conditions)
@@ -128,8 +125,8 @@ def _ask(resolved: Resolved, hits: Sequence[Hit], facts: Facts) -> Plan:
     for query in (args, plain):
         page = facts.page(query)
         if page is None:
-            return Plan([Call(QUERY, query)])
+            return [Call(QUERY, query)]
         if isinstance(page, Page):
-            return Plan(outcome=Found(resolved, conditions, page, others, taken))
+            return Found(resolved, conditions, page, others, taken)
         # Refused: ask once more in the plainest form, in case our choice of fields was at fault.
-    return Plan(outcome=_trouble("refused", resolved=resolved))
+    return _trouble("refused", resolved=resolved)

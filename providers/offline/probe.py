@@ -5,12 +5,12 @@ values that exist, in the data's own spelling, and a value that exists nowhere c
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from providers.offline.english import SPELLINGS
-from providers.offline.facts import Facts, Page, Refused
+from providers.offline.facts import Facts, Page
 from providers.offline.match import Candidate, Condition, choice_of, spellings
 from providers.offline.places import Slot
 from schema.events import Json, JsonObject
@@ -29,8 +29,8 @@ class Hit:
 
     place: Candidate
     condition: Condition
-    others: tuple[str, ...] = ()
-    said: str = ""
+    others: tuple[str, ...]
+    said: str
 
     @property
     def is_partial(self) -> bool:
@@ -64,6 +64,12 @@ class Settled:
     is_refused: bool = False
     rivals: tuple[str, tuple[Candidate, ...]] | None = None
 
+    def add(self, probes: Iterable[JsonObject]) -> None:
+        """Take probes, each once: two fields may lead to the same look-up."""
+        for probe in probes:
+            if probe not in self.probes:
+                self.probes.append(probe)
+
 
 def settle(slots: Sequence[Slot], facts: Facts, left: int, *, respell: bool) -> Settled:
     """Find the places of all values, best places first, with as many probes as are ``left``.
@@ -88,7 +94,7 @@ def _settle(slot: Slot, facts: Facts, settled: Settled) -> None:
             settled.rivals = settled.rivals or (slot.said, tuple(tier))
             return
         if waiting and left > 0:
-            settled.probes += _fresh(waiting, settled.probes)
+            settled.add(waiting)
             return
         if _take_hits(slot, tier, facts, settled):
             return
@@ -102,19 +108,11 @@ def _same_rows(tier: Sequence[Candidate]) -> bool:
     return len(tier) > 1 and len({p.owner for p in tier}) == 1 and len(tier[0].path) > 1
 
 
-def _fresh(waiting: list[JsonObject], known: list[JsonObject]) -> list[JsonObject]:
-    """Return the probes not known yet, each once."""
-    found: list[JsonObject] = []
-    for probe in waiting:
-        found += [probe] if probe not in known and probe not in found else []
-    return found
-
-
 def _take_hits(slot: Slot, tier: Sequence[Candidate], facts: Facts, settled: Settled) -> bool:
     """Take the best of the places that hold the value; two as good as each other are rivals."""
     hits = [hit for place in tier if (hit := _hit(slot, place, facts))]
     pages = [facts.page(probe) for place in tier for probe in _probes(slot, place)]
-    settled.is_refused = settled.is_refused or any(isinstance(page, Refused) for page in pages)
+    settled.is_refused = settled.is_refused or "refused" in pages
     ties = [h.place for h in hits if h.place.score > hits[0].place.score - _TIE]
     if len(ties) > 1 and len(ties[0].path) > 1:
         settled.rivals = settled.rivals or (slot.said, tuple(ties))
@@ -245,10 +243,11 @@ def _respell(slot: Slot, facts: Facts, settled: Settled) -> None:
         probe = _contains(place, apart if apart != text else text[:_STEM])
         page = facts.page(probe)
         if page is None and settled.left > 0:
-            settled.probes.append(probe)
+            settled.add([probe])
             return
         values = _values(place, page) if isinstance(page, Page) else []
-        same = [v for v in values if _squeezed(v) in {_squeezed(text), _other_spelling(text)}]
+        other = SPELLINGS.get(text.lower(), "")
+        same = [v for v in values if _squeezed(v) in {_squeezed(text), other}]
         if same:
             condition = Condition(place.path, "", same[0], same[0])
             settled.hits.append(Hit(place, condition, (), same[0]))
@@ -268,11 +267,6 @@ def _holding(slot: Slot, facts: Facts) -> tuple[str, ...]:
 
 def _squeezed(text: str) -> str:
     return text.lower().replace(" ", "")
-
-
-def _other_spelling(word: str) -> str:
-    pairs = dict(SPELLINGS) | {right: left for left, right in SPELLINGS}
-    return pairs.get(word.lower(), "")
 
 
 def _alike(text: str, value: str) -> bool:

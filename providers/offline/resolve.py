@@ -7,23 +7,23 @@ A word that finds none ends the reading, and the answer names it; nothing is lef
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from providers.offline.amounts import Problem, Stuck, is_amount
+from providers.offline.amounts import Amounts
 from providers.offline.asks import Intent
-from providers.offline.english import GLUE, MOMENTS, singular, split_name
+from providers.offline.english import GLUE, singular
 from providers.offline.facts import Facts, Manager
-from providers.offline.frame import Frame
+from providers.offline.frame import Frame, Problem, Stuck
 from providers.offline.match import (
-    NUMERIC,
     Bond,
     Candidate,
     Condition,
+    is_amount,
+    is_quantity,
     looks_like_code,
     manager_words,
     name_field,
 )
-from providers.offline.measure import Measures
 from providers.offline.parse import Compare, Cue, Mark, Question
-from providers.offline.places import Slot, related_names
+from providers.offline.places import MAX_SCHEMAS, Slot, related_names
 from providers.offline.segment import (
     Mention,
     Segment,
@@ -34,7 +34,6 @@ from providers.offline.segment import (
 )
 
 SHOWN_ROWS = 20
-_MAX_SCHEMAS = 3
 _MAX_TEXTS = 4
 
 
@@ -58,11 +57,6 @@ class Resolved:
     schemas: list[str] = field(default_factory=list[str])
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
-    @property
-    def needs_more(self) -> bool:
-        """Tell whether look-ups must come first."""
-        return bool(self.schemas or self.paths)
-
 
 def resolve(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | None:
     """Read a question against the facts; None if no manager fits. ``depth``: hops to look at."""
@@ -79,7 +73,7 @@ def resolve(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | N
             resolved.schemas = [manager.name]
         return resolved
     _need_mentioned(question, facts, resolved)
-    if not resolved.needs_more:
+    if not resolved.schemas and not resolved.paths:
         try:
             _Resolver(question, subject, facts, resolved, depth).run()
         except Stuck as stuck:
@@ -96,7 +90,7 @@ def _need_mentioned(question: Question, facts: Facts, resolved: Resolved) -> Non
         near = any(r.target == name for r in own.relations) or name == own.name
         if not near and (own.name, name) not in facts.paths:
             resolved.paths.append((own.name, name))
-    resolved.schemas = resolved.schemas[:_MAX_SCHEMAS]
+    resolved.schemas = resolved.schemas[:MAX_SCHEMAS]
     resolved.paths = resolved.paths[:1]
 
 
@@ -113,16 +107,16 @@ class _Resolver(Frame):
     def run(self) -> None:
         """Give every segment its place, or stop at the first that has none."""
         self._refuse_early()
-        measures = Measures(self)
-        measures.place_compared()
+        amounts = Amounts(self)
+        amounts.place_compared()
         self._gaps()
-        measures.place_plain()
-        for index, value, mention in measures.texts:
+        amounts.place_plain()
+        for index, value, mention in amounts.texts:
             self._place_text(value, index, mention or self._attached(index))
         self._values()
         self._rest()
         self._judge()
-        self.out.rows = min(measures.rows or SHOWN_ROWS, SHOWN_ROWS)
+        self.out.rows = min(amounts.rows or SHOWN_ROWS, SHOWN_ROWS)
         self.out.schemas = self.places.wanted
 
     def _refuse_early(self) -> None:
@@ -169,9 +163,7 @@ class _Resolver(Frame):
     def _is_zero(self, mark: Mark, mention: Mention) -> bool:
         """Tell "no stock", which is a stock of 0; "no delay" may also be one that is not known."""
         found = mention.field
-        if found is None or found.type not in NUMERIC or mark.kind == "unset":
-            return False
-        if MOMENTS & {*split_name(found.name)}:
+        if found is None or mark.kind == "unset" or not is_quantity(found):
             return False
         if found.nullable:
             raise Stuck("zero", f"{mark.text} {' '.join(mention.words)}", (found.name,))
@@ -253,40 +245,34 @@ class _Resolver(Frame):
             return "own"
         return "other" if before.kind in {"of", "made", "use", "by"} else "place"
 
-    def _place_text(self, value: Value, index: int, mention: Mention | None = None) -> None:
+    def _place_text(self, value: Value, index: int, mention: Mention | None) -> None:
         if mention and not mention.path:
             raise Stuck("unrelated", " ".join(mention.words))
-        before, behind = self.cues_before(index), self.cues_behind(index)
-        if mention and mention is self.at(index + 1):
-            behind = self.cues_behind(index + 1)
+        is_before = mention is not None and mention is self.at(index + 1)
+        before, behind = self.cues_before(index), self.cues_behind(index + is_before)
         hints = self.hints(before) or self.hints(behind)
-        bond, first = self._bond(index), value.texts[0]
         if mention and mention.field:
             found = self.places.in_field(value.texts, mention)
             if not found:
                 raise Stuck("unfit", value.said, (mention.field.name, *mention.field.choices))
-        elif mention:
-            self.take(self.segments.index(mention), mention)
-            found = self.places.beside(first, hints, mention, bond)
-        else:
-            found = self.places.anywhere(first, hints, bond)
-        kept = self._explained(found, before, behind)
-        if not kept and self.places.depth < 2 and not (mention and mention.field):
-            # Nothing near that the verb speaks of: look further away.
-            self.places.depth = 2
-            found = (
-                self.places.beside(first, hints, mention, bond)
-                if mention
-                else self.places.anywhere(first, hints, bond)
-            )
             kept = self._explained(found, before, behind)
+        else:
+            if mention:
+                self.take(self.segments.index(mention), mention)
+            sought = (value.texts[0], hints, mention, self._bond(index))
+            found = self.places.find(*sought)
+            kept = self._explained(found, before, behind)
+            if not kept and self.places.depth < 2:
+                # Nothing near that the verb speaks of: look further away.
+                self.places.depth = 2
+                found = self.places.find(*sought)
+                kept = self._explained(found, before, behind)
         if not kept and not self.places.wanted:
             cues = [cue for i in (*before, *behind) if isinstance(cue := self.at(i), Cue)]
             cues.sort(key=lambda cue: not cue.is_verb)
             raise Stuck("unread", cues[0].text if cues and found else value.said)
-        found = kept
         in_field = bool(mention and mention.field)
-        self._offer(value, index, found, tied=bool(before or behind or mention), in_field=in_field)
+        self._offer(value, index, kept, tied=bool(before or behind or mention), in_field=in_field)
 
     def _explained(
         self, found: list[Candidate], before: Sequence[int], behind: Sequence[int]
@@ -334,6 +320,8 @@ class _Resolver(Frame):
                 self.explain(self.cues_before(index), mention.path)
                 self.add([Condition(mention.path, "", not negated)])
             elif counted:
+                if self.calculation:
+                    raise Stuck("calculation", self.calculation)
                 self.out.intent = "list"
                 self._show(mention)
             elif (missing := self._gap_before(index)) is not None:
@@ -379,25 +367,24 @@ class _Resolver(Frame):
         self._show(mention)
 
     def _show(self, mention: Mention) -> None:
-        """Show a field, or related rows by their name."""
+        """Show a field, or related rows by their name, or by their key."""
         if mention.field:
             self.out.shown.append(mention.path)
             return
+        self.refuse_rivals(mention)
         target = self.places.known(mention.target)
-        named = name_field(target) if target else None
-        if not mention.path:
-            raise Stuck("unrelated", " ".join(mention.words))
-        if named:
-            self.out.shown.append((*mention.path, named.name))
+        if target:
+            named = name_field(target)
+            known_by = (named.name,) if named else target.primary_key
+            self.out.shown += [(*mention.path, name) for name in known_by]
 
     def _is_required(self, mention: Mention, before: Segment | None) -> bool:
         """Tell "parts with a supplier", a condition, from "parts and their supplier", a column."""
         if not isinstance(before, Cue):
             return False
         if mention.field:
-            moment = bool(MOMENTS & {*split_name(mention.field.name)})
-            amount_held = mention.field.type in NUMERIC and not moment
-            return before.kind == "with" and mention.field.nullable and not amount_held
+            optional = mention.field.nullable and not is_quantity(mention.field)
+            return before.kind == "with" and optional
         return before.kind in {"with", "use", "in", "on", "for", "of"}
 
     def _judge(self) -> None:
@@ -409,8 +396,6 @@ class _Resolver(Frame):
         for segment in left:
             if isinstance(segment, Cue):
                 raise Stuck("unread", segment.text)
-        if self.calculation:
-            self.out.intent = "count"
         self._drop_spare_gaps()
 
     def _drop_spare_gaps(self) -> None:

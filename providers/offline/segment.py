@@ -7,7 +7,6 @@ from providers.offline.english import (
     CALCULATIONS,
     FILLER,
     GLUE,
-    MEASURES,
     UNITS,
     VERBS,
     same,
@@ -46,6 +45,11 @@ class Subject:
     length: int = 0
     words: tuple[str, ...] = ()
 
+    @property
+    def own_words(self) -> frozenset[str]:
+        """What the rows go by: hints of these say nothing new."""
+        return frozenset((*self.words, *split_name(self.manager.name)))
+
 
 @dataclass(frozen=True, slots=True)
 class Mention:
@@ -82,14 +86,6 @@ class Value:
 
 
 Segment = Mention | Value | Number | Moment | Compare | Cue | Mark
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """The question in terms of the schema; ``calculation`` is a word that asks for more."""
-
-    segments: tuple[Segment, ...]
-    calculation: str = ""
 
 
 def find_subject(question: Question, facts: Facts) -> Subject | None:
@@ -152,7 +148,16 @@ def _is_joined(piece: Piece | None) -> bool:
     return isinstance(piece, (Word, Number)) and piece.joined
 
 
-class Segmenter:
+def read_segments(
+    question: Question, subject: Subject, facts: Facts
+) -> tuple[tuple[Segment, ...], str]:
+    """Return the question in terms of the schema, and a word that asks for a calculation, or ""."""
+    reader = _Reader(question, subject, facts)
+    reader.read()
+    return tuple(_with_lists(reader.found)), reader.calculation
+
+
+class _Reader:
     """Goes once over the pieces. ``scope`` is the related manager whose fields may follow."""
 
     def __init__(self, question: Question, subject: Subject, facts: Facts) -> None:
@@ -164,12 +169,10 @@ class Segmenter:
         self.scope: tuple[tuple[str, ...], str] | None = None
         self.calculation = ""
 
-    def read(self) -> Sentence:
-        """Return the question's segments."""
+    def read(self) -> None:
         position = 0
         while position < len(self.pieces):
             position += self._step(position)
-        return Sentence(tuple(_with_lists(self.found)), self.calculation)
 
     def _step(self, position: int) -> int:
         piece = self.pieces[position]
@@ -290,9 +293,6 @@ class Segmenter:
         before = self.found[-1] if self.found else None
         if word.joined and isinstance(before, Number):
             return True
-        measured = isinstance(following, (Compare, Number))
-        if word.lower in MEASURES and measured:
-            return True
         if self._is_choice(word):
             return False
         if isinstance(before, Mention) and before.is_subject and word.joined:
@@ -307,7 +307,7 @@ class Segmenter:
             # "Which parts does Acme supply?"
             return True
         participle = word.lower.endswith(("ed", "ing")) or word.lower in GLUE | set(VERBS)
-        return participle and isinstance(following, (Cue, Compare))
+        return participle and isinstance(following, (Cue, Compare, Number))
 
     def _is_choice(self, word: Word) -> bool:
         """Tell whether a word is one of the values of a field of choices."""
@@ -369,8 +369,3 @@ def _joint(kept: list[Segment], segment: Segment, links: list[Mark]) -> Segment 
             return replace(before, text=text, more=(*before.more, segment))
         case _:
             return None
-
-
-def subject_words(subject: Subject) -> frozenset[str]:
-    """Return the words a subject goes by, to know hints that say nothing new."""
-    return frozenset((*subject.words, *split_name(subject.manager.name)))

@@ -4,12 +4,12 @@ Queries are written here as well, with the columns that a list shows.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from providers.offline.amounts import Problem
 from providers.offline.asks import Intent
 from providers.offline.english import NAME_LIKE, singular
 from providers.offline.facts import Manager, Page, call_key
+from providers.offline.frame import Problem
 from providers.offline.match import Condition, is_code_field, name_field
 from providers.offline.probe import Missed
 from providers.offline.resolve import Resolved
@@ -78,7 +78,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A word about ourselves."""
+    """What is said of the desk itself, without a look at rows."""
 
     kind: Intent
 
@@ -86,12 +86,8 @@ class About:
 Outcome = Found | NotThere | LookedUp | Trouble | About
 
 
-@dataclass(slots=True)
-class Plan:
-    """Calls to make, or an outcome to put into words; with both, the outcome stands in for them."""
-
-    calls: list[Call] = field(default_factory=list[Call])
-    outcome: Outcome | None = None
+Step = list[Call] | Outcome
+"""Calls to make next, or the outcome to put into words."""
 
 
 def query_args(resolved: Resolved, conditions: Sequence[Condition]) -> JsonObject:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from providers.offline.english import MOMENTS, plural, split_name
+from providers.offline.english import plural
 from providers.offline.facts import Facts, Field, Manager
-from providers.offline.match import NUMERIC, manager_words
+from providers.offline.match import is_quantity, manager_words
 from providers.offline.steps import Resolved
 
 _SHOWN = 3
@@ -40,33 +40,29 @@ def _about(manager: Manager) -> Iterator[str]:
         yield f"How many {noun} have {_words(choosy.name)} {choosy.choices[0]}?"
     if amount := next((f for f in manager.fields if _is_amount(f, manager)), None):
         yield f"{noun.capitalize()} with {_words(amount.name)} over 1"
-    rivals = [r.target for r in manager.relations]
-    for relation in manager.relations:
-        if relation.nullable or relation.many:
-            named_apart = rivals.count(relation.target) == 1 or relation.name not in rivals
-            if named_apart:
-                yield f"Which {noun} have no {_words(relation.name)}?"
-                break
+    yield from _of_a_gap(manager)
     yield f"How many {noun} are there?"
     yield f"List all {noun}"
 
 
+def _of_a_gap(manager: Manager) -> Iterator[str]:
+    """Ask for the rows without a related one, where there may be any."""
+    if relation := next((r for r in manager.relations if r.nullable or r.many), None):
+        yield f"Which {noun_of(manager)} have no {_words(relation.name)}?"
+
+
 def _words(name: str) -> str:
-    return " ".join(name.split("_"))
+    return name.replace("_", " ")
 
 
 def _is_amount(field: Field, manager: Manager) -> bool:
     keys = {*manager.primary_key, *(f"{r.name}_id" for r in manager.relations)}
-    moments = MOMENTS & set(split_name(field.name))
-    return field.type in NUMERIC and field.name not in keys and not moments
+    return is_quantity(field) and field.name not in keys
 
 
 def _in_general(managers: list[Manager]) -> list[str]:
     forms = ("List all {0}", "How many {0} are there?", "Which {0} are there?")
     asked = [form.format(noun_of(m)) for form, m in zip(forms, managers, strict=False)]
-    for manager in managers[:_SHOWN]:
-        targets = [r.target for r in manager.relations]
-        if relation := next((r for r in manager.relations if targets.count(r.target) == 1), None):
-            asked[2:] = [f"Which {noun_of(manager)} have no {_words(relation.name)}?"]
-            break
+    gaps = [question for manager in managers[:_SHOWN] for question in _of_a_gap(manager)]
+    asked[2:] = gaps[:1] or asked[2:]
     return asked

@@ -6,9 +6,9 @@ reader sees how the question was understood.
 
 from collections.abc import Iterable, Sequence
 
-from providers.offline.amounts import Problem
 from providers.offline.english import plural
 from providers.offline.facts import Facts, Manager, Page
+from providers.offline.frame import Problem
 from providers.offline.match import Condition, manager_words, name_field
 from providers.offline.probe import Missed
 from providers.offline.resolve import SHOWN_ROWS, Resolved
@@ -157,8 +157,6 @@ def _text(value: Json) -> str:
             return "true" if value else "false"
         case list():
             return " / ".join(text for item in value if (text := _text(item)))
-        case dict():
-            return ", ".join(text for item in value.values() if (text := _text(item)))
         case _:
             text = " ".join(str(value).splitlines())
             return text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "…"

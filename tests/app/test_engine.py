@@ -14,6 +14,7 @@ from app.loop import Budget, Loop
 from app.runs import RunHost
 from app.settings import Settings
 from app.store import NewEntry, Store
+from providers.base import BaseLLMProvider
 from providers.scripted import Script, call, say, wait
 from schema.errors import ToolFailed
 from schema.events import Ask, Failed, Json, JsonObject, Message, ToolCall, ToolResult
@@ -33,9 +34,9 @@ async def test_a_turn_that_is_interrupted_keeps_what_it_has_said(
 ) -> None:
     begun, never = asyncio.Event(), asyncio.Event()
 
-    def begin() -> Script:
+    def begin() -> BaseLLMProvider:
         begun.set()
-        return Script([say("There are "), say("three"), wait(never)])
+        return Script([say("There are "), say("three"), wait(never)])()
 
     async with Store.open(toy_url) as store:
         async with RunHost(store, grace_s=0.1) as host:
@@ -44,7 +45,7 @@ async def test_a_turn_that_is_interrupted_keeps_what_it_has_said(
                 host=host,
                 reader=reader,
                 tools=ToolRegistry(data_tools()),
-                provider=lambda: begin()(),
+                provider=begin,
                 now=wall_clock,
             )
             run = await engine.run(Ask(text="How many?"), ANN)

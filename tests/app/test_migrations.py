@@ -136,7 +136,7 @@ def test_alembics_own_command_works_from_the_root(
     assert tables(file) == {*metadata.tables, VERSION_TABLE}
 
 
-async def test_processes_that_migrate_at_once_wait_for_one_another(url: str, file: Path) -> None:
+async def test_processes_that_migrate_at_once_wait_for_one_another(url: str) -> None:
     code = "import asyncio, sys; from app.store import migrate; asyncio.run(migrate(sys.argv[1]))"
     async with asyncio.timeout(60):
         processes = [

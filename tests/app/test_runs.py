@@ -304,7 +304,7 @@ async def test_events_that_could_not_be_stored_at_once_are_stored_later(
 @pytest.mark.covers("P33", "P42")
 @pytest.mark.parametrize("ends_at_once", [False, True])
 async def test_the_log_keeps_its_order_when_a_part_of_it_could_not_be_stored_at_first(
-    url: str, database: Path, caplog: pytest.LogCaptureFixture, *, ends_at_once: bool
+    url: str, *, ends_at_once: bool
 ) -> None:
     """Events go on while a flush is under way that will fail, and the next one does not."""
     stalled, may_fail = threading.Event(), threading.Event()
@@ -524,9 +524,8 @@ async def test_each_run_has_a_fresh_copy_of_the_hosts_context(url: str) -> None:
         VISITOR.set("of the run")
         yield DONE
 
-    context = contextvars.Context()
-    context.run(VISITOR.set, "of the house")
-    async with Store.open(url) as store, RunHost(store, context=context) as host:
+    VISITOR.set("of the house")
+    async with hosting(url) as host:
         VISITOR.set("of the request")
         for _ in range(2):
             await read(host, await host.start(Ask(text="Hi"), ANN, turn))

@@ -90,7 +90,7 @@ async def test_a_cut_at_each_event_heals_from_memory_and_from_the_log(
         await assert_every_cut_heals(host, await host.find(run.id, ANN), whole, live)
 
 
-async def test_a_run_that_was_forgotten_goes_on_from_the_log(url: str, database: Path) -> None:
+async def test_a_run_that_was_forgotten_goes_on_from_the_log(url: str) -> None:
     async with hosting(url, kept_runs=1) as host:
         runs = [await play(host, CALL, RESULT, TextChunk(content=str(n))) for n in range(3)]
         for run in runs:

@@ -251,7 +251,7 @@ async def test_a_read_sees_one_moment(store: Store) -> None:
 
 async def test_a_missing_folder_is_told_when_the_writer_opens(tmp_path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError):
-        await Writer(str(tmp_path / "no" / "folder.db")).__aenter__()
+        await Writer(str(tmp_path / "no" / "folder.db"), busy_limit_s=0.1).__aenter__()
 
 
 def test_moments_keep_their_zone_and_rows_their_values(database: Path) -> None:

@@ -30,8 +30,7 @@ def route(request: pytest.FixtureRequest) -> str:
 async def door(manufacturing_url: str) -> AsyncGenerator[tuple[HttpVisitor, Chat]]:
     """A visitor of a running server, and its chat."""
     async with open_chat("http", managers, manufacturing_url, max_body_bytes=2_000) as chat:
-        assert isinstance(chat.visitor, HttpVisitor)
-        yield chat.visitor, chat
+        yield chat.browser, chat
 
 
 def _only_event(response: httpx.Response) -> dict[str, object]:
@@ -254,11 +253,10 @@ async def test_a_client_that_does_not_read_is_let_go(
     monkeypatch.setattr(app.routes, "_SEND_TIMEOUT_S", 0.2)
     async with open_chat("sse", managers, manufacturing_url) as chat:
         chat.model.will(say(*100 * ["x" * 200_000]))
-        assert isinstance(chat.visitor, HttpVisitor)
         body = {"text": "hi"}
         async with (
             asyncio.timeout(10),
-            chat.visitor.client.stream("POST", "/chat/stream/", json=body) as response,
+            chat.browser.client.stream("POST", "/chat/stream/", json=body) as response,
         ):
             assert response.status_code == 200
             await heard.wait()
@@ -271,18 +269,16 @@ async def test_a_log_that_can_not_be_read_is_said_and_not_an_empty_answer(
 ) -> None:
     async with open_chat("http", managers, manufacturing_url) as chat:
         chat.model.will(say("a"))
-        assert isinstance(chat.visitor, HttpVisitor)
-        asked = await chat.visitor.post("/chat/", {"text": "hi", "request_id": "r1"})
-        cookies = chat.visitor.client.cookies
+        asked = await chat.browser.post("/chat/", {"text": "hi", "request_id": "r1"})
+        cookies = chat.browser.client.cookies
     path = manufacturing_url.removeprefix("sqlite+aiosqlite:///")
     async with open_chat("http", managers, manufacturing_url) as chat:
         with closing(sqlite3.connect(path)) as file:
             file.execute("ALTER TABLE chat_run_events RENAME TO elsewhere")
-        assert isinstance(chat.visitor, HttpVisitor)
-        chat.visitor.client.cookies = cookies
+        chat.browser.client.cookies = cookies
         run = asked.headers["x-run-id"]
-        resumed = await chat.visitor.client.get(f"/chat/runs/{run}/events/")
-        again = await chat.visitor.post("/chat/", {"text": "hi", "request_id": "r1"})
+        resumed = await chat.browser.client.get(f"/chat/runs/{run}/events/")
+        again = await chat.browser.post("/chat/", {"text": "hi", "request_id": "r1"})
     assert (_only_event(resumed)["code"], resumed.headers["x-run-id"]) == ("try_again", run)
     assert (again.status_code, again.json()["code"]) == (503, "try_again")
     for response in (resumed, again):
@@ -316,8 +312,7 @@ async def test_a_permission_denies_before_any_work_unless_it_says_yes(
 
     permission = decide_later if is_async else decide
     async with open_chat("http", managers, manufacturing_url, permission=permission) as chat:
-        assert isinstance(chat.visitor, HttpVisitor)
-        response = await chat.visitor.client.post(route, json={"text": "hi"})
+        response = await chat.browser.client.post(route, json={"text": "hi"})
         assert chat.model.requests == []
     assert (response.status_code, response.json()["code"]) == (403, "denied")
     assert "secret" not in response.text
@@ -356,8 +351,7 @@ async def test_health_tells_that_the_process_lives_and_is_ready(
 
 async def test_a_disabled_chat_answers_like_no_chat(manufacturing_url: str) -> None:
     async with open_chat("http", managers, manufacturing_url, enabled=False) as chat:
-        assert isinstance(chat.visitor, HttpVisitor)
-        response = await chat.visitor.client.post("/chat/", json={"text": "hi"})
+        response = await chat.browser.client.post("/chat/", json={"text": "hi"})
     assert response.status_code == 404
 
 

@@ -1,6 +1,6 @@
 """What a conversation keeps can be read again, by its owner."""
 
-from transports import HttpVisitor, open_chat
+from transports import open_chat
 
 from app.demo.manufacturing import managers
 from providers.scripted import call, fail, say
@@ -10,9 +10,8 @@ async def test_a_turn_is_kept_as_question_evidence_and_answer(manufacturing_url:
     async with open_chat("http", managers, manufacturing_url) as chat:
         query = call("query", manager="Material", fields=["name"], filters={"name": "Steel"})
         chat.model.will([say("Looking. "), query], say("Steel."))
-        assert isinstance(chat.visitor, HttpVisitor)
-        answer = await chat.visitor.post("/chat/", {"text": "Is there steel?"})
-        page = await chat.visitor.client.get(
+        answer = await chat.browser.post("/chat/", {"text": "Is there steel?"})
+        page = await chat.browser.client.get(
             f"/chat/conversations/{answer.headers['x-conversation-id']}/entries/"
         )
     events, body = answer.json()["events"], page.json()
@@ -38,9 +37,8 @@ async def test_a_turn_that_fails_keeps_its_partial_text_and_its_error(
 ) -> None:
     async with open_chat("http", managers, manufacturing_url) as chat:
         chat.model.will([say("There are "), fail(RuntimeError("secret"))])
-        assert isinstance(chat.visitor, HttpVisitor)
-        answer = await chat.visitor.post("/chat/", {"text": "How many?"})
-        page = await chat.visitor.client.get(
+        answer = await chat.browser.post("/chat/", {"text": "How many?"})
+        page = await chat.browser.client.get(
             f"/chat/conversations/{answer.headers['x-conversation-id']}/entries/"
         )
     assert [(e["kind"], e["content"], e["name"]) for e in page.json()["items"]] == [
@@ -53,13 +51,12 @@ async def test_a_turn_that_fails_keeps_its_partial_text_and_its_error(
 async def test_entries_are_read_in_pages(manufacturing_url: str) -> None:
     async with open_chat("http", managers, manufacturing_url) as chat:
         chat.model.will(*4 * [say("ok")])
-        assert isinstance(chat.visitor, HttpVisitor)
-        answers = [await chat.visitor.post("/chat/", {"text": "hi"}) for _ in range(4)]
+        answers = [await chat.browser.post("/chat/", {"text": "hi"}) for _ in range(4)]
         path = f"/chat/conversations/{answers[0].headers['x-conversation-id']}/entries/"
         read: list[int] = []
         after: int | None = 0
         while after is not None:
-            page = (await chat.visitor.client.get(path, params={"after": after, "limit": 3})).json()
+            page = (await chat.browser.client.get(path, params={"after": after, "limit": 3})).json()
             assert len(page["items"]) <= 3
             read += [entry["seq"] for entry in page["items"]]
             after = page["next"]

@@ -6,7 +6,7 @@ from transports import Chat, kinds, open_chat, results, rows
 
 from app.demo.manufacturing import managers
 from providers.scripted import Request, call, say
-from schema.events import Event, JsonObject
+from schema.events import JsonObject
 
 HIDDEN = ("bank_account", "bankAccount", "Payroll", "payroll", "salary")
 MALFORMED: list[JsonObject] = [
@@ -43,10 +43,6 @@ def _told(requests: list[Request]) -> str:
     return repr([(request.messages, request.tools) for request in requests])
 
 
-def _shown(events: list[Event]) -> str:
-    return repr(events)
-
-
 @pytest.mark.covers("C7-9", "H38")
 async def test_what_is_hidden_is_in_nothing_that_a_model_or_a_client_sees(chat: Chat) -> None:
     chat.model.will(
@@ -64,7 +60,7 @@ async def test_what_is_hidden_is_in_nothing_that_a_model_or_a_client_sees(chat: 
     assert [result for result in results(events) if "status" in result] == []
     for name in HIDDEN:
         assert name not in _told(chat.model.requests)
-        assert name not in _shown(events)
+        assert name not in repr(events)
 
 
 @pytest.mark.covers("C7-9", "C7-10", "H38")
@@ -150,7 +146,7 @@ async def test_row_text_reaches_a_model_as_a_tool_result_only(
     )
     events = await chat.ask("What is part 3?")
     await chat.ask("And?")
-    assert POISON in _shown(events)
+    assert POISON in repr(events)
     assert results(events)[1]["code"] == "unknown_tool"
     for request in chat.model.requests:
         assert [m.role for m in request.messages if POISON in m.content] in ([], ["tool"])

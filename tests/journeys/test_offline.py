@@ -1,10 +1,8 @@
 """The embedded provider on the real flights: its answers are what plain SQL says."""
 
 import re
-import shutil
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 from transports import Transport, answer, kinds, open_chat
 
@@ -48,12 +46,10 @@ QUESTIONS = [
 
 
 async def test_simple_questions_about_the_flights_are_answered_as_sql_answers_them(
-    transport: Transport, flights_url: str, tmp_path: Path
+    transport: Transport, flights_copy: str
 ) -> None:
-    path = tmp_path / "flights.db"
-    shutil.copy(flights_url.removeprefix("sqlite+aiosqlite:///"), path)
-    url = f"sqlite+aiosqlite:///{path}"
-    async with open_chat(transport, managers, url, provider="offline") as chat:
+    path = flights_copy.removeprefix("sqlite+aiosqlite:///")
+    async with open_chat(transport, managers, flights_copy, provider="offline") as chat:
         for question, count, names in QUESTIONS:
             events = await chat.ask(question)
             assert kinds(events)[-2:] == ["text_chunk", "done"]

@@ -92,11 +92,10 @@ async def test_text_is_shown_before_the_model_has_finished(manufacturing_url: st
     async with open_chat("sse", managers, manufacturing_url) as chat:
         gate = asyncio.Event()
         chat.model.will([say("First. "), wait(gate), say("Last.")])
-        assert isinstance(chat.visitor, HttpVisitor)
-        first, run_id = await _read(chat.visitor, 1, live=False)
+        first, run_id = await _read(chat.browser, 1, live=False)
         assert b"First. " in first[0]
         gate.set()
-        rest = await chat.visitor.client.get(
+        rest = await chat.browser.client.get(
             f"/chat/runs/{run_id}/events/", headers={"Last-Event-ID": _id(first[0])}
         )
         assert kinds(events_of(rest.content)) == ["text_chunk", "done"]
@@ -105,9 +104,8 @@ async def test_text_is_shown_before_the_model_has_finished(manufacturing_url: st
 async def test_a_cursor_beyond_the_end_gets_a_resync(manufacturing_url: str) -> None:
     async with open_chat("sse", managers, manufacturing_url) as chat:
         chat.model.will(say("ok"))
-        assert isinstance(chat.visitor, HttpVisitor)
-        _, run_id = await _read(chat.visitor, 1, live=False)
-        answer = await chat.visitor.client.get(f"/chat/runs/{run_id}/events/?after=1000")
+        _, run_id = await _read(chat.browser, 1, live=False)
+        answer = await chat.browser.client.get(f"/chat/runs/{run_id}/events/?after=1000")
         (event,) = events_of(answer.content)
         assert (event.type, EVENTS.dump_python(event)["status"]) == ("resync", "done")
 
@@ -115,12 +113,11 @@ async def test_a_cursor_beyond_the_end_gets_a_resync(manufacturing_url: str) -> 
 async def test_another_runs_id_reads_the_run_from_its_start(manufacturing_url: str) -> None:
     async with open_chat("sse", managers, manufacturing_url) as chat:
         chat.model.will(say("ok"))
-        assert isinstance(chat.visitor, HttpVisitor)
-        _, run_id = await _read(chat.visitor, 1, live=False)
+        _, run_id = await _read(chat.browser, 1, live=False)
         path = f"/chat/runs/{run_id}/events/"
-        whole = await chat.visitor.client.get(path)
-        other = await chat.visitor.client.get(path, headers={"Last-Event-ID": "other:7"})
-        broken = await chat.visitor.client.get(path, headers={"Last-Event-ID": "seven"})
+        whole = await chat.browser.client.get(path)
+        other = await chat.browser.client.get(path, headers={"Last-Event-ID": "other:7"})
+        broken = await chat.browser.client.get(path, headers={"Last-Event-ID": "seven"})
         assert other.content == whole.content
         assert broken.status_code == 422
 
@@ -128,10 +125,9 @@ async def test_another_runs_id_reads_the_run_from_its_start(manufacturing_url: s
 async def test_a_repeated_request_is_answered_by_its_first_run(manufacturing_url: str) -> None:
     async with open_chat("sse", managers, manufacturing_url) as chat:
         chat.model.will(say("once"))
-        assert isinstance(chat.visitor, HttpVisitor)
-        first = await chat.visitor.post("/chat/stream/", {"text": "hi", "request_id": "r1"})
-        again = await chat.visitor.post("/chat/stream/", {"text": "hi", "request_id": "r1"})
-        other = await chat.visitor.post("/chat/stream/", {"text": "ho", "request_id": "r1"})
+        first = await chat.browser.post("/chat/stream/", {"text": "hi", "request_id": "r1"})
+        again = await chat.browser.post("/chat/stream/", {"text": "hi", "request_id": "r1"})
+        other = await chat.browser.post("/chat/stream/", {"text": "ho", "request_id": "r1"})
         assert again.content == first.content
         assert again.headers["x-run-id"] == first.headers["x-run-id"]
         (refused,) = events_of(other.content)

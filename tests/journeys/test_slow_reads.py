@@ -1,10 +1,8 @@
 """Reads that take their time: they run beside each other, end with the turn, and hold nobody up."""
 
 import asyncio
-import shutil
 import time
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
 from transports import Chat, HttpVisitor, Transport, kinds, open_chat, results
@@ -12,13 +10,6 @@ from transports import Chat, HttpVisitor, Transport, kinds, open_chat, results
 from app.demo.flights import managers
 from providers.scripted import Step, call, say
 from schema.events import Failed
-
-
-@pytest.fixture
-def flights_copy(flights_url: str, tmp_path: Path) -> str:
-    """The flights with a chat database of the test's own beside them."""
-    path = flights_url.removeprefix("sqlite+aiosqlite:///")
-    return f"sqlite+aiosqlite:///{shutil.copy(path, tmp_path / 'flights.db')}"
 
 
 @pytest.fixture

@@ -213,17 +213,6 @@ def test_no_path_and_unknown_managers_are_told_apart(index: SchemaIndex) -> None
     assert index.find_path("Nothing", "Part") == {**nothing, "reason": "unknown_manager"}
 
 
-def test_the_fingerprint_follows_the_content() -> None:
-    def fingerprint(hide: tuple[str, ...] = (), description: str | None = None) -> str:
-        managers = Managers()
-        managers.expose(Part, hide=hide, description=description)
-        return Reader(managers, database_url=URL).index.fingerprint
-
-    assert len(fingerprint()) == 64
-    assert fingerprint() == fingerprint()
-    assert len({fingerprint(), fingerprint(("cost",)), fingerprint((), "other")}) == 3
-
-
 async def test_a_view_has_the_managers_in_order_of_name(context: ToolContext) -> None:
     names = ["Box", "Material", "Part", "Project", "ProjectPart", "Shelf", "Supplier"]
     assert [*context.view.managers] == names

@@ -27,7 +27,7 @@ SOURCE = SQLModelSource()
 
 
 def relation(model: type, name: str) -> Relation:
-    [described] = SOURCE.describe([model])
+    described = SOURCE.describe(model)
     return next(r for r in described.relations if r.name == name)
 
 
@@ -36,7 +36,7 @@ def ends(found: Relation) -> list[tuple[str, str]]:
 
 
 def test_columns_have_their_kind_of_value_in_the_models_order() -> None:
-    [part] = SOURCE.describe([Part])
+    part = SOURCE.describe(Part)
     assert [(c.name, c.type, c.nullable) for c in part.columns] == [
         ("id", "integer", False),
         ("name", "string", False),
@@ -153,7 +153,7 @@ async def test_a_link_table_that_repeats_a_pair_shows_the_row_once(people: Reade
 
 
 def test_a_column_comment_describes_a_field() -> None:
-    [person] = SOURCE.describe([Person])
+    person = SOURCE.describe(Person)
     assert person.columns[1].description == "The name on the door"
 
 
@@ -184,7 +184,7 @@ class Desk(Base):
 
 def test_declarative_models_work_as_well() -> None:
     assert SOURCE.accepts(Author)
-    [author] = SOURCE.describe([Author])
+    author = SOURCE.describe(Author)
     assert [(c.name, c.column.name) for c in author.columns] == [
         ("key", "author_key"),
         ("born", "born"),
@@ -224,7 +224,7 @@ class Card(Base):
 
 
 def test_a_partial_index_keeps_no_key_unique() -> None:
-    card, desk = (described.table for described in SOURCE.describe([Card, Desk]))
+    card, desk = (SOURCE.describe(model).table for model in (Card, Desk))
     assert not is_unique(card, [card.c.holder_code])
     assert is_unique(desk, [desk.c.author_key])
 
