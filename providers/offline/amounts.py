@@ -57,8 +57,7 @@ class Amounts:
         elif isinstance(operand, Value) and not lookup:
             self.frame.used.discard(index + 1)
         else:
-            said = operand.said if isinstance(operand, Value) else compare.text
-            raise Stuck("unread", said or compare.text)
+            raise Stuck("unread", operand.said if isinstance(operand, Value) else compare.text)
 
     def _start(self, index: int) -> int:
         """Return where a range starts: its second half is about the same field as its first."""

@@ -27,7 +27,7 @@ _MORE = frozenset("more next again others rest".split())
 
 
 def intent_of(words: Sequence[str]) -> Intent:
-    """Tell the intent of a message from its lower-case words; small talk is told by others."""
+    """Tell the intent of a message from its lower-case words, save small talk."""
     if _is_foreign(words):
         return "foreign"
     if _asks_change(words):

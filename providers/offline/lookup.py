@@ -1,14 +1,20 @@
 """Questions that name no manager: rows are looked for by the name that the question has."""
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 
 from providers.offline.english import CALCULATIONS, FILLER, GLUE, VERBS
 from providers.offline.facts import QUERY, Facts, Field, Manager, Page
 from providers.offline.frame import Problem
-from providers.offline.match import best_field, name_field, named_relation
+from providers.offline.match import (
+    best_field,
+    foreign_keys,
+    name_field,
+    named_relation,
+    whole_words,
+)
 from providers.offline.parse import Question, Word
+from providers.offline.places import related_names
 from providers.offline.steps import COLUMNS, Call, LookedUp, Step, Trouble
 from schema.events import Json, JsonObject
 
@@ -46,7 +52,7 @@ def look_up(question: Question, facts: Facts) -> Step:
 
 def _with_words(page: Page, named: Field, text: str) -> Page:
     """Keep rows that have the text as whole words; those called exactly so, if there are any."""
-    words = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+    words = whole_words(text)
     rows = [row for row in page.data if words.search(str(row.get(named.name)))]
     exact = [row for row in rows if str(row.get(named.name)).casefold() == text.casefold()]
     if exact or len(rows) < len(page.data) or page.total_count <= len(page.data):
@@ -59,14 +65,11 @@ def _query(
 ) -> JsonObject:
     """Ask one manager for rows of a name, with what else the question names first."""
     asked = [best_field([word.lower], manager, 2) for word in rest if not word.quoted]
-    hidden = {"id"} | {f"{r.name}_id" for r in manager.relations}
+    hidden = {"id"} | foreign_keys(manager)
     names = [f.name for f in (named, *asked, *manager.fields) if f and f.name not in hidden]
     fields: list[Json] = list(islice(dict.fromkeys(names), COLUMNS))
-    for relation in manager.relations:
-        target = facts.managers.get(relation.target)
-        target_name = name_field(target) if target else None
-        if target_name and not relation.many:
-            fields.append({relation.name: [target_name.name]})
+    for relation, name in related_names(manager, facts):
+        fields.append({relation: [name]})
     filters: JsonObject = {f"{named.name}__icontains": text}
     return {"manager": manager.name, "filters": filters, "fields": fields, "limit": _ROWS}
 

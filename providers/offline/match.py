@@ -168,6 +168,11 @@ def name_field(manager: Manager) -> Field | None:
     return next((by_name[n] for n in (*NAME_LIKE, *own) if n in by_name), None)
 
 
+def foreign_keys(manager: Manager) -> set[str]:
+    """Return the names of the columns behind relations: they say nothing beside them."""
+    return {f"{relation.name}_id" for relation in manager.relations}
+
+
 def is_code_field(field: Field, manager: Manager) -> bool:
     """Tell whether a field holds short codes rather than text."""
     if field.name in manager.primary_key and field.type == "string":
@@ -264,6 +269,6 @@ def _shape_score(text: str, field: Field, manager: Manager, *, is_name: bool) ->
     return (0.5 if code else 1.0), True
 
 
-def spellings(text: str) -> list[Json]:
-    """Vary the letter case of a code, unless it stands in capitals."""
-    return [text] if looks_like_code(text) else list(dict.fromkeys((text, text.upper())))
+def whole_words(text: str) -> re.Pattern[str]:
+    """Match a text where it stands as whole words, in any letter case."""
+    return re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)

@@ -134,11 +134,6 @@ class Places:
             manager = target
         return False
 
-    def speaks_of(self, hints: frozenset[str], manager: Manager | None) -> bool:
-        """Tell whether hints point at a field or relation of a manager."""
-        members: list[Field | Relation] = [*manager.fields, *manager.relations] if manager else []
-        return any(hint_score(hints, m.name, m.description) >= 3.0 for m in members)
-
     def _rated(
         self, text: str, hints: frozenset[str], bond: Bond, scopes: list[Scope]
     ) -> list[Candidate]:
@@ -215,12 +210,15 @@ class Places:
 
 
 def related_names(manager: Manager, facts: Facts) -> Iterator[tuple[str, str]]:
-    """Name the rows that a row without a name is known by: a project's part by project and part."""
-    types = {f.type for f in manager.fields if f.name in manager.primary_key}
-    if name_field(manager) or (len(manager.primary_key) == 1 and types == {"string"}):
-        return
+    """Name the related rows that tell what a row is: a project's part by project and part."""
     for relation in manager.relations:
         target = facts.managers.get(relation.target)
         named = name_field(target) if target else None
         if named and not relation.many:
             yield relation.name, named.name
+
+
+def speaks_of(hints: frozenset[str], manager: Manager) -> bool:
+    """Tell whether hints point at a field or relation of a manager."""
+    members: list[Field | Relation] = [*manager.fields, *manager.relations]
+    return any(hint_score(hints, m.name, m.description) >= 3.0 for m in members)

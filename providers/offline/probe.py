@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 
 from providers.offline.english import SPELLINGS
 from providers.offline.facts import Facts, Page
-from providers.offline.match import Candidate, Condition, choice_of, spellings
+from providers.offline.match import Candidate, Condition, choice_of, looks_like_code, whole_words
 from providers.offline.places import Slot
 from schema.events import Json, JsonObject
 
@@ -140,9 +140,14 @@ def _probes(slot: Slot, place: Candidate) -> list[JsonObject]:
     if place.field.choices or slot.is_part:
         return []
     if _is_code(place):
-        texts: list[Json] = [s for text in slot.texts for s in spellings(text)]
+        texts: list[Json] = [s for text in slot.texts for s in _spellings(text)]
         return [_query(place, {f"{place.field.name}__in": texts}, len(texts))]
     return [_contains(place, text) for text in slot.texts]
+
+
+def _spellings(text: str) -> list[Json]:
+    """Vary the letter case of a code, unless it stands in capitals."""
+    return [text] if looks_like_code(text) else list(dict.fromkeys((text, text.upper())))
 
 
 def _contains(place: Candidate, text: str) -> JsonObject:
@@ -161,9 +166,6 @@ def _values(place: Candidate, page: Page) -> list[str]:
 
 def _hit(slot: Slot, place: Candidate, facts: Facts) -> Hit | None:
     """Return the condition for a place that holds every one of the texts."""
-    if slot.is_part:
-        text = slot.texts[0]
-        return Hit(place, Condition(place.path, "icontains", text, text), (), text)
     found: list[_Match] = []
     for text in slot.texts:
         match = _match(slot, text, place, facts)
@@ -193,6 +195,8 @@ class _Match:
 
 
 def _match(slot: Slot, text: str, place: Candidate, facts: Facts) -> _Match | None:
+    if slot.is_part:
+        return _Match(text)
     if place.field.choices:
         choice = choice_of(text, place.field)
         return _Match(text, (choice,), choice) if choice else None
@@ -213,7 +217,7 @@ def _match(slot: Slot, text: str, place: Candidate, facts: Facts) -> _Match | No
 def _in_text(slot: Slot, text: str, known: list[str], page: Page) -> _Match | None:
     """Choose values that are the text, else those that have it as whole words."""
     is_all = page.total_count <= len(page.data)
-    words = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+    words = whole_words(text)
     within = [value for value in known if words.search(value)]
     exact = [value for value in within if value.casefold() == text.casefold()]
     others = tuple(value for value in within if value not in exact)

@@ -23,7 +23,7 @@ from providers.offline.match import (
     name_field,
 )
 from providers.offline.parse import Compare, Cue, Mark, Question
-from providers.offline.places import MAX_SCHEMAS, Slot, related_names
+from providers.offline.places import MAX_SCHEMAS, Slot, related_names, speaks_of
 from providers.offline.segment import (
     Mention,
     Segment,
@@ -34,7 +34,6 @@ from providers.offline.segment import (
 )
 
 SHOWN_ROWS = 20
-_MAX_TEXTS = 4
 
 
 @dataclass(slots=True)
@@ -65,7 +64,8 @@ def resolve(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | N
         return None
     noun = " ".join(subject.words or manager_words(subject.manager))
     resolved = Resolved(subject.manager, singular(noun), question.intent)
-    resolved.related = tuple(related_names(subject.manager, facts))
+    if not _is_known_by_itself(subject.manager):
+        resolved.related = tuple(related_names(subject.manager, facts))
     if len(question.pieces) == subject.length and subject.start >= 0:
         manager = subject.manager
         if name_field(manager) is None and manager.name not in facts.detailed:
@@ -79,6 +79,14 @@ def resolve(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | N
         except Stuck as stuck:
             resolved.problem = stuck.problem
     return resolved
+
+
+def _is_known_by_itself(manager: Manager) -> bool:
+    """Tell whether rows have a name, or one key that people can read."""
+    types = {f.type for f in manager.fields if f.name in manager.primary_key}
+    return name_field(manager) is not None or (
+        len(manager.primary_key) == 1 and types == {"string"}
+    )
 
 
 def _need_mentioned(question: Question, facts: Facts, resolved: Resolved) -> None:
@@ -222,8 +230,8 @@ class _Resolver(Frame):
             if kinds != {"use"}:
                 return None
         hints, target = self.hints(cues), self.facts.managers.get(led.target)
-        speaks = self.places.speaks_of(hints, target)
-        if not led.field and not speaks and self.places.speaks_of(hints, self.manager):
+        speaks = target is not None and speaks_of(hints, target)
+        if not led.field and not speaks and speaks_of(hints, self.manager):
             return None
         self.use(position)
         return led
@@ -289,8 +297,6 @@ class _Resolver(Frame):
     def _offer(
         self, value: Value, index: int, found: list[Candidate], *, tied: bool, in_field: bool
     ) -> None:
-        if len(value.texts) > _MAX_TEXTS:
-            raise Stuck("unfit", value.said)
         if value.link == "and" and any(c.is_many for c in found):
             raise Stuck("both", value.said)
         plain = not value.quoted and all(t.islower() for t in value.texts)

@@ -10,7 +10,7 @@ from providers.offline.asks import Intent
 from providers.offline.english import NAME_LIKE, singular
 from providers.offline.facts import Manager, Page, call_key
 from providers.offline.frame import Problem
-from providers.offline.match import Condition, is_code_field, name_field
+from providers.offline.match import Condition, foreign_keys, is_code_field, name_field
 from providers.offline.probe import Missed
 from providers.offline.resolve import Resolved
 from schema.events import Json, JsonObject
@@ -118,7 +118,7 @@ def columns_of(resolved: Resolved, conditions: Iterable[Condition]) -> list[tupl
     chosen += [path for path in resolved.shown if path]
     chosen += [c.path for c in conditions if _is_column(c, manager)]
     hidden = {key for (key,) in keys if known_by and key in numbers}
-    hidden |= {f"{r.name}_id" for r in manager.relations}
+    hidden |= foreign_keys(manager)
     plain = [f for f in manager.fields if not (known_by and f.name == "id")]
     if not known_by:
         # Codes tell which rows these are where no name does.

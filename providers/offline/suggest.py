@@ -5,7 +5,7 @@ from itertools import islice
 
 from providers.offline.english import plural
 from providers.offline.facts import Facts, Field, Manager
-from providers.offline.match import is_quantity, manager_words
+from providers.offline.match import foreign_keys, is_quantity, manager_words
 from providers.offline.steps import Resolved
 
 _SHOWN = 3
@@ -56,7 +56,7 @@ def _words(name: str) -> str:
 
 
 def _is_amount(field: Field, manager: Manager) -> bool:
-    keys = {*manager.primary_key, *(f"{r.name}_id" for r in manager.relations)}
+    keys = {*manager.primary_key, *foreign_keys(manager)}
     return is_quantity(field) and field.name not in keys
 
 

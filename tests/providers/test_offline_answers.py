@@ -182,6 +182,16 @@ async def test_the_toy_questions_are_answered_from_the_rows(
             None,
         ),
         ("not confidential projects", "There are 7 projects with confidential false:", None),
+        (
+            "What is the city of Hallam Forge?",
+            "There is 1 supplier with name Hallam Forge:",
+            ["Hallam Forge"],
+        ),
+        (
+            "suppliers in Lyon, Osaka, Turin, Bilbao or Eindhoven",
+            "There are 5 suppliers with city Lyon or Osaka or Turin or Bilbao or Eindhoven:",
+            None,
+        ),
     ],
 )
 async def test_the_manufacturing_questions_are_answered_from_the_rows(

@@ -139,6 +139,7 @@ NAMED_FLIGHTS = [
     ("Which airlines use LGA?", "flights origin or flights dest"),
     ("How many flights had no delay?", "may mean that dep_delay is 0"),
     ("planes with no speed", "may mean that speed is 0"),
+    ("airports and flights", '"flights" may mean departures or arrivals'),
     ("How many flights were international?", '"international"'),
     ("may flights", '"may"'),
     ("flights a day", '"day"'),
@@ -349,3 +350,9 @@ async def test_columns_that_say_nothing_are_left_out(tower: Desk) -> None:
     assert line.startswith("- id 163: dest HNL, ")
     assert "origin JFK" in line
     assert "year" not in line
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_related_rows_without_a_name_are_shown_by_their_key(tower: Desk) -> None:
+    asked = await tower.ask("flights to HNL and their planes")
+    assert asked.answer.splitlines()[1].startswith("- id 163: plane tailnum N380HA, ")
