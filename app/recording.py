@@ -79,6 +79,7 @@ class HeldRun:
         self.changed = asyncio.Event()
         self.closing: Done | Failed | None = None
         self.is_ended = False
+        self._is_closing = False
         self._writer, self._now = store.writer, now
         self._fence, self._next_entry = admitted.fence, admitted.user_seq + 1
         self._usage: Usage | None = None
@@ -112,6 +113,7 @@ class HeldRun:
 
         Raises: LeaseLost, sqlite3.Error; then nothing was stored.
         """
+        self._is_closing = True
         self._text.end()
         if self._saving is not None:
             await _outlast(self._saving)
@@ -134,8 +136,8 @@ class HeldRun:
         self.changed.set()
 
     def give_up(self) -> None:
-        """Stop: the lease is somebody else's."""
-        if not self.is_ended:
+        """Stop: the lease is somebody else's. A run that is storing its end finds out by itself."""
+        if not self._is_closing:
             _log.warning("Run %s has lost its lease and is stopped.", self.run.id)
             self.task.cancel()
 

@@ -208,6 +208,28 @@ async def test_a_heartbeat_that_fails_is_tried_again(
         assert events(await read(host, run))[-1] == DONE
 
 
+async def test_a_heartbeat_behind_the_end_of_a_run_is_not_told_that_it_was_lost(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate, free = Gate(), threading.Event()
+    async with (
+        asyncio.timeout(10),
+        Store.open(url) as store,
+        RunHost(store, run_stale_s=0.3) as host,
+    ):
+        run = await host.start(Ask(text="Hi"), ANN, gate.turn)
+        await gate.entered.wait()
+        await store.writer.submit(lambda _: None)  # all but the end is stored
+        held_up = store.writer.submit(lambda _: free.wait(5))
+        gate.may_end.set()
+        await asyncio.sleep(0.25)  # the end is waiting for the writer, and a heartbeat behind it
+        free.set()
+        await held_up
+        assert events(await read(host, run))[-1] == DONE
+        await store.writer.submit(lambda _: None)
+    assert "lost its lease" not in caplog.text
+
+
 async def test_a_heartbeat_keeps_a_quiet_run_alive(url: str, database: Path) -> None:
     gate = Gate()
     async with hosting(url, run_stale_s=0.3) as one, asyncio.timeout(10):
