@@ -118,8 +118,7 @@ def check() -> None:
     settings = load_settings()
     managers = load_managers(settings.managers)
     create_app(managers, settings)
-    asyncio.run(_rehearse(managers, settings))
-    _show_exposed(open_reader(managers, settings))
+    _show_exposed(asyncio.run(_rehearse(managers, settings)))
 
 
 @cli.command()
@@ -154,11 +153,14 @@ def _serve(
     )
 
 
-async def _rehearse(managers: Managers, settings: Settings) -> None:
-    """Do what a start does, so that what is wrong is told in a sentence and not by a server."""
+async def _rehearse(managers: Managers, settings: Settings) -> Reader:
+    """Do what a start does, so that what is wrong is told in a sentence and not by a server.
+
+    Returns the reader, closed again: what it knows of the managers stays.
+    """
     await set_up(managers, settings)
-    async with open_reader(managers, settings):
-        pass
+    async with open_reader(managers, settings) as reader:
+        return reader
 
 
 def _show_exposed(reader: Reader) -> None:

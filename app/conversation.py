@@ -75,8 +75,13 @@ def system_prompt(
 
 
 def _tool_list(tools: Sequence[ToolDefinition]) -> str:
-    lines = [f"- {tool.name}: {' '.join(tool.description.split())}" for tool in tools]
+    # One sentence each: the provider gets the whole descriptions beside the messages.
+    lines = [f"- {tool.name}: {_first_sentence(tool.description)}" for tool in tools]
     return "\n".join(["# Tools", *lines, ""])
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.split()).partition(". ")[0].removesuffix(".") + "."
 
 
 def _manager_list(view: View) -> str:

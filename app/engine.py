@@ -83,7 +83,7 @@ class TurnEngine:
 
     async def _context(self, actor: Actor) -> ToolContext:
         view = await self._reader.view(actor)
-        return ToolContext(actor, view, self._reader, self._settings.timezone.key)
+        return ToolContext(actor, view, self._reader)
 
     def _messages(self, run: Run, context: ToolContext) -> list[Message]:
         prompt = system_prompt(

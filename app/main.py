@@ -40,7 +40,7 @@ from app.routes import Desk, chat_router, health_router, problem
 from app.runs import RunHost
 from app.settings import Settings, load_object, load_settings, session_secret
 from app.store import Store, check, migrate
-from providers import BaseLLMProvider, load_provider
+from providers import EMBEDDED, PROVIDER_FIX, BaseLLMProvider, load_provider
 from schema import Managers
 from schema.errors import BadEvent, ChatFailed, ConfigurationError, NotFound, TryAgain
 from schema.query import Reader
@@ -143,7 +143,12 @@ def _plugins(settings: Settings) -> _Plugins:
         raise ConfigurationError(
             "E002", f"FRONTDESK_PERMISSION={named} can't be called.", "Name a function."
         )
-    return _Plugins(load_provider(settings.provider), permission)
+    provider = settings.provider
+    if isinstance(provider, str) and provider not in EMBEDDED:
+        made = load_object("provider", provider, id="E004", fix=PROVIDER_FIX)
+    else:
+        made = provider
+    return _Plugins(load_provider(made), permission)
 
 
 @asynccontextmanager

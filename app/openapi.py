@@ -15,8 +15,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.staticfiles import StaticFiles
 
 from app.identity import CSRF_COOKIE, CSRF_HEADER
-from app.store import EntryKind
-from schema.events import EVENTS, Ask, Event, Json
+from schema.events import EVENTS, Ask, EntryKind, Event, Json
 
 Schema = dict[str, object]
 

@@ -20,7 +20,6 @@ from sqlalchemy.dialects import sqlite
 
 from app.store import (
     KEY_LENGTH,
-    EntryKind,
     EntryPage,
     StoredEntry,
     conversations,
@@ -34,6 +33,7 @@ from schema.events import (
     Actor,
     CallId,
     ConversationId,
+    EntryKind,
     Event,
     Json,
     JsonObject,

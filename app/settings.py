@@ -29,6 +29,7 @@ from schema.errors import ConfigurationError
 
 DATA_FOLDER = Path(".frontdesk")
 """Where an installation without configuration keeps its database and its secret."""
+_OBJECT_FIX = 'Give it as "module:attribute", importable from the working directory.'
 _SECRET_CHARS = 16
 """Fewer could be guessed."""
 _SECRET_FIX = "Set FRONTDESK_SESSION_SECRET, or delete the file so that it is made anew."
@@ -151,20 +152,24 @@ def load_settings(**overrides: object) -> Settings:
         raise ConfigurationError("E002", f"{problems}.", "Correct the environment.") from error
 
 
-def load_object(name: str, path: str) -> object:
+def load_object(name: str, path: str, *, id: str = "E002", fix: str = _OBJECT_FIX) -> object:
     """Import what the setting ``name`` names as "pkg.mod:attribute" or "pkg.mod.attribute".
 
-    Raises: ConfigurationError E002 with the reason.
+    Raises: ConfigurationError with the reason, whatever the module itself raises included.
     """
-    module, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
+    module, colon, attribute = path.partition(":")
+    if not colon:
+        module, _, attribute = path.rpartition(".")
     try:
-        return importlib.import_module(module).__dict__[attribute]
-    except (ImportError, KeyError, ValueError) as error:
+        found: object = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
         raise ConfigurationError(
-            "E002",
-            f"FRONTDESK_{name.upper()}={path} can't be imported ({type(error).__name__}: {error}).",
-            'Give it as "module:attribute", importable from the working directory.',
+            id, f"FRONTDESK_{name.upper()}={path} can't be imported ({reason}).", fix
         ) from error
+    return found
 
 
 def session_secret(settings: Settings, warn: Callable[[str], None]) -> str:

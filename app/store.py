@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
@@ -22,7 +22,7 @@ from sqlmodel import Field, SQLModel
 
 from app.writer import Job, Readers, T, Writer
 from schema.errors import ConfigurationError
-from schema.events import CallId, RunId
+from schema.events import CallId, EntryKind, RunId
 
 REVISION = "0001"
 """The newest migration: what the tables below look like."""
@@ -163,9 +163,6 @@ entries = metadata.tables["chat_entries"]
 
 
 # --- entries --------------------------------------------------------------------------------------
-
-
-EntryKind = Literal["user", "assistant", "action", "error"]
 
 
 @dataclass(frozen=True, slots=True)

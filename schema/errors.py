@@ -109,7 +109,7 @@ class ProviderFailed(ChatError):
 
 
 class DeadlineExceeded(ChatError):
-    """A timer ran out: first event, between events, or the whole turn."""
+    """A time limit was reached: the turn's, or one that a provider keeps itself."""
 
     code = "deadline_exceeded"
     public = "The request reached its time limit."
@@ -123,7 +123,7 @@ class Interrupted(ChatError):
 
 
 class TryAgain(ChatError):
-    """Nothing was done because storage was not available for a moment."""
+    """Nothing was done: the database is not available for a moment, or the server is ending."""
 
     code = "try_again"
     public = "The request could not be stored. Try again."

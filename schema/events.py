@@ -25,6 +25,9 @@ RunId = NewType("RunId", str)
 ConversationId = NewType("ConversationId", str)
 CallId = NewType("CallId", str)
 
+EntryKind = Literal["user", "assistant", "action", "error"]
+"""What can happen in a conversation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Actor:
@@ -195,7 +198,7 @@ class EntryStored(_Event):
 
     type: Literal["entry"] = "entry"
     entry_seq: int = Field(description="The entry's number in its conversation, from 1.")
-    kind: Literal["user", "assistant", "action", "error"]
+    kind: EntryKind
 
 
 class UsageReported(_Event):

@@ -23,7 +23,6 @@ class ToolContext:
     actor: Actor
     view: View
     reader: Reader
-    timezone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,10 @@ ESCAPES: dict[str, int] = {}
 CATCHERS = {
     ("app/engine.py", "_turn"),
     ("app/runs.py", "_work"),
+    ("app/settings.py", "load_object"),
     ("app/writer.py", "_commit"),
     ("app/writer.py", "_run_in_savepoint"),
-    ("providers/__init__.py", "guarded"),
+    ("providers/__init__.py", "load_provider"),
     ("schema/errors.py", "guarded"),
 }
 

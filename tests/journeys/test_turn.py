@@ -1,11 +1,13 @@
 """The main job: a question goes in, the model looks it up, the answer comes with its evidence."""
 
+import re
+
 import pytest
 from transports import Chat, Transport, answer, kinds, merged, open_chat, results, rows
 
 from app.demo.manufacturing import managers
 from providers.scripted import call, cut, fail, say, spend
-from schema.events import Done, Failed, JsonObject, TextChunk, ToolCall, ToolResult, Usage
+from schema.events import Done, Failed, Json, JsonObject, TextChunk, ToolCall, ToolResult, Usage
 
 ALUMINUM: JsonObject = {"parts__material__name": "Aluminum"}
 
@@ -220,15 +222,26 @@ async def test_an_empty_completion_is_just_done(chat: Chat) -> None:
 
 
 @pytest.mark.covers("C7-14")
-async def test_the_first_question_of_the_readme_is_answered_from_the_rows(
+async def test_related_rows_come_nested_in_the_rows_they_belong_to(chat: Chat) -> None:
+    fields: list[Json] = ["name", {"parts": ["name", {"material": ["name"]}]}]
+    chat.model.will(call("query", manager="Project", fields=fields, filters=ALUMINUM), say("ok"))
+    found = rows(results(await chat.ask("Projects, their parts and materials?"))[0])
+    assert found
+    for project in found:
+        assert list(project) == ["name", "parts"]
+        parts = rows({"data": project["parts"]})
+        assert [list(part) for part in parts] == len(parts) * [["name", "material"]]
+        assert {"name": "Aluminum"} in [part["material"] for part in parts]
+
+
+async def test_the_first_question_of_the_readme_names_exactly_the_right_projects(
     transport: Transport, manufacturing_url: str
 ) -> None:
-    query = call("query", manager="Project", fields=["name", {"parts": ["name"]}], filters=ALUMINUM)
     async with open_chat(transport, managers, manufacturing_url) as chat:
-        chat.model.will(query, say("ok"))
+        chat.model.will(call("query", manager="Project", filters=ALUMINUM), say("ok"))
         result = results(await chat.ask("Which projects use aluminum parts?"))[0]
     async with open_chat(transport, managers, manufacturing_url, provider="offline") as offline:
         said = answer(await offline.ask("Which projects use aluminum parts?"))
-    names = {str(row["name"]) for row in rows(result)}
+    names = [row["name"] for row in rows(result)]
     assert names
-    assert all(name in said for name in names)
+    assert re.findall(r"^- (.+?)(?::|$)", said, re.MULTILINE) == names
