@@ -16,14 +16,15 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export UV_NO_PROGRESS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install demo test check bench format lock clean
+.PHONY: help install demo test check docs bench format lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make install                        install Frontdesk and the demo data into $(VENV)"
 	@echo "make demo [NAME=flights] [PORT=8000]  serve a demo"
 	@echo "make test [ARGS=...]                run the tests, with branch coverage"
-	@echo "make check                          format, lint, types, import contracts, committed contracts"
+	@echo "make check                          format, lint, types, import contracts, committed contracts, docs"
+	@echo "make docs                           write docs/settings.md anew"
 	@echo "make bench                          measure, on this machine"
 	@echo "make format                         format and fix what can be fixed"
 	@echo "make lock [ARGS=--upgrade]          write the lock files anew"
@@ -43,6 +44,11 @@ check: $(VENV)/.dev
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/frontdesk openapi --check
+	@$(BIN)/frontdesk settings | diff docs/settings.md - || { \
+	  echo "docs/settings.md is out of date: run make docs, and commit." >&2; exit 1; }
+
+docs: $(VENV)/.dev
+	$(BIN)/frontdesk settings > docs/settings.md
 
 bench: $(VENV)/.dev
 	$(BIN)/python tests/bench/bench.py $(ARGS)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +14,14 @@ from fastapi import FastAPI
 from rich.console import Console
 from rich.table import Table
 
+from app.addresses import is_loopback
 from app.demo import DEMOS
 from app.main import GRACE_S, create_app, load_managers, open_reader, set_up
 from app.openapi import event_schema
+from app.reference import reference
 from app.settings import DATA_FOLDER, Settings, load_settings
 from app.store import migrate as migrate_store
+from app.tokens import make_token
 from schema import Managers
 from schema.errors import ConfigurationError
 from schema.query import Reader
@@ -29,9 +33,9 @@ _QUESTIONS = {
     "toy": "Which projects use aluminum parts?",
 }
 _WELCOME = """
-The {name} demo is at http://{host}:{port}/docs (Ctrl-C stops it). Ask:
+The {name} demo is at {url}/docs (Ctrl-C stops it). Ask:
 
-curl -N -X POST http://{host}:{port}/chat/stream/ \\
+curl -N -X POST {url}/chat/stream/ \\
   -H 'content-type: application/json' -d '{{"text":"{question}"}}'
 """
 _console = Console()
@@ -45,7 +49,22 @@ cli = typer.Typer(
 )
 
 Port = Annotated[int, typer.Option(help="The port to listen on.", min=1, max=65535)]
-Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Host = Annotated[
+    str,
+    typer.Option(help="The address to listen on; a public one needs FRONTDESK_ALLOWED_HOSTS."),
+]
+
+
+def _not_blank(value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise typer.BadParameter("it is blank.")
+    return value
+
+
+Subject = Annotated[
+    str, typer.Argument(help="Who the bearer is, as your data knows them.", callback=_not_blank)
+]
+Tenant = Annotated[str | None, typer.Option(help="The tenant they belong to.", callback=_not_blank)]
 
 
 def main() -> None:
@@ -54,7 +73,9 @@ def main() -> None:
     try:
         cli()
     except ConfigurationError as error:
-        _errors.print(f"frontdesk: {error}", style="red", markup=False, highlight=False)
+        _errors.print(
+            f"frontdesk: {error}", style="red", markup=False, highlight=False, soft_wrap=True
+        )
         raise SystemExit(2) from None
 
 
@@ -70,13 +91,14 @@ def demo(
     """
     if name not in DEMOS:
         raise typer.BadParameter(f"there is no demo {name!r}; choose from {', '.join(DEMOS)}.")
-    _check_port(host, port)
-    url = f"sqlite+aiosqlite:///{DATA_FOLDER}/demo-{name}.db"
-    settings = load_settings(managers=DEMOS[name], database_url=url)
+    database_url = f"sqlite+aiosqlite:///{DATA_FOLDER}/demo-{name}.db"
+    settings = load_settings(managers=DEMOS[name], database_url=database_url)
+    _check_address(host, port, settings)
     managers = load_managers(settings.managers)
-    asyncio.run(migrate_store(url))
+    asyncio.run(migrate_store(database_url))
     asyncio.run(_rehearse(managers, settings))
-    print(_WELCOME.format(name=name, host=host, port=port, question=_QUESTIONS[name]))  # noqa: T201
+    url = f"http://{_served_host(host, settings)}:{port}"
+    typer.echo(_WELCOME.format(name=name, url=url, question=_QUESTIONS[name]))
     _serve(create_app(managers, settings), settings, host=host, port=port)
 
 
@@ -91,7 +113,7 @@ def serve(
     Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk serve --port 8080 --workers 2
     """
     settings = load_settings()
-    _check_port(host, port)
+    _check_address(host, port, settings)
     managers = load_managers(settings.managers)
     create_app(managers, settings)
     asyncio.run(_rehearse(managers, settings))
@@ -122,12 +144,55 @@ def check() -> None:
 
 
 @cli.command()
+def token(
+    subject: Subject,
+    hours: Annotated[int, typer.Option(help="How long it is valid.", min=1, max=8760)] = 1,
+    tenant: Tenant = None,
+    scope: Annotated[list[str] | None, typer.Option(help="What they may do; repeatable.")] = None,
+    service: Annotated[bool, typer.Option("--service", help="A program, not a person.")] = False,
+) -> None:
+    """Print a bearer token, signed with FRONTDESK_JWT__SECRET.
+
+    Example: frontdesk token alice --hours 8 --tenant acme --scope read --scope write
+    """
+    jwt = load_settings().jwt
+    if jwt is None or jwt.secret is None:
+        raise ConfigurationError(
+            "E002",
+            "Tokens are signed with FRONTDESK_JWT__SECRET, which is not set.",
+            "Make one with `python3 -c 'import secrets; print(secrets.token_urlsafe(48))'`.",
+        )
+    made = make_token(
+        jwt,
+        subject,
+        lifetime=timedelta(hours=hours),
+        now=datetime.now(UTC),
+        tenant=tenant,
+        scopes=tuple(scope or ()),
+        is_service=service,
+    )
+    typer.echo(made)
+
+
+@cli.command("settings")
+def show_settings() -> None:
+    """Print every setting, with its default and its meaning, as Markdown.
+
+    Example: frontdesk settings | grep TIMEOUT
+    """
+    typer.echo(reference(), nl=False)
+
+
+@cli.command()
 def openapi(
     check: Annotated[
         bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference.")
     ] = False,
 ) -> None:
-    """Write the contract into ./openapi: OpenAPI, GraphQL schema and event schema."""
+    """Write the contract into ./openapi: OpenAPI, GraphQL schema and event schema.
+
+    Example: frontdesk openapi --check
+    """
     contract = _contract()
     stale = [path for path, text in contract.items() if not _is_current(path, text)]
     if check and stale:
@@ -171,8 +236,14 @@ def _show_exposed(reader: Reader) -> None:
     _console.print(table)
 
 
-def _check_port(host: str, port: int) -> None:
-    """Say before anything is loaded that the server could not listen."""
+def _check_address(host: str, port: int, settings: Settings) -> None:
+    """Say before anything is loaded that the server could not listen, or would serve nobody."""
+    if not settings.allowed_hosts and not is_loopback(host):
+        raise ConfigurationError(
+            "E002",
+            f"--host {host} serves other machines, and FRONTDESK_ALLOWED_HOSTS is not set.",
+            "Set it to the names they use, e.g. FRONTDESK_ALLOWED_HOSTS=desk.example,10.0.0.5.",
+        )
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         socket.create_server((host, port), family=family).close()
@@ -182,6 +253,13 @@ def _check_port(host: str, port: int) -> None:
             f"Port {port} of {host} can't be listened on: {error.strerror}.",
             "Choose another with --port, or with PORT= for make.",
         ) from error
+
+
+def _served_host(host: str, settings: Settings) -> str:
+    """Choose a host name that is served, as it stands in a URL."""
+    names = [name for name in settings.allowed_hosts if "*" not in name]
+    chosen = host if host in names or not names else names[0]
+    return f"[{chosen}]" if ":" in chosen else chosen
 
 
 def _contract() -> dict[Path, str]:

@@ -113,7 +113,7 @@ def round_messages(entries: Sequence[NewEntry]) -> list[Message]:
     messages = [Message("user", entry.content) for entry in entries if entry.kind == "user"]
     text = "".join(entry.content for entry in entries if entry.kind == "assistant")
     actions = [entry for entry in entries if entry.kind == "action"]
-    if text or actions:
+    if text.strip() or actions:
         calls = tuple(_call(entry) for entry in actions)
         messages.append(Message("assistant", text, tool_calls=calls))
     messages += [

@@ -73,8 +73,8 @@ class TurnEngine:
                 async for item in items:
                     yield item
         except (Exception, asyncio.CancelledError) as error:
-            if loop is not None and (said := loop.unstored_text()) is not None:
-                yield said
+            for item in loop.unfinished() if loop is not None else ():
+                yield item
             if isinstance(error, asyncio.CancelledError):
                 raise
             failed = _public(error)

@@ -1,27 +1,38 @@
-"""Who asks, and whether they may: from a request to an ``Actor``.
+"""Who asks, and whether they may: from a request's credentials to an ``Actor``.
 
-A visitor without a session gets one: a random id in a signed cookie, so that the next message
-continues the same conversation. A session that a browser sends by itself proves nothing about the
-page that made it do so; therefore a session needs its token besides. Source: design.md 4, session.
+A bearer token decides alone. Without one, the project's ``identity`` is asked; who is not known to
+it is the visitor of a signed session, and a new visitor gets a session, so that the next message
+continues the same conversation. What a browser sends by itself proves nothing about the page that
+made it do so; therefore a session needs its token besides. Source: design.md 4, session and CSRF.
 """
 
 import hmac
-import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Literal, TypedDict
 
-from itsdangerous import BadSignature, Signer
+from app.addresses import is_loopback
+from app.sessions import CSRF_COOKIE, SESSION_COOKIE, Session, Sessions
+from app.tokens import Tokens, actor_of, expires_at
+from schema.errors import Denied, ToolError, Unauthorized, guarded_answer
+from schema.events import Actor, JsonObject
 
-from schema.errors import Denied, ToolError, guarded_answer
-from schema.events import Actor
+_log = logging.getLogger(__name__)
 
-SESSION_COOKIE = "frontdesk_session"
-CSRF_COOKIE = "csrftoken"
 CSRF_HEADER = "X-CSRFToken"
+SUBPROTOCOL = "frontdesk"
+"""What a WebSocket speaks; beside it, ``bearer.<jwt>`` brings what a browser has no header for."""
 
-_MAX_COOKIE_CHARS = 512
+_BEARER_SUBPROTOCOL = "bearer."
 _OWN_SITES = ("same-origin", "same-site", "none")
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_LONGEST = timedelta(hours=12)
+"""How long a session lasts whose credentials do not say until when they are valid."""
+
+Transport = Literal["http", "sse", "ws"]
 
 
 class Scope(TypedDict):
@@ -30,83 +41,264 @@ class Scope(TypedDict):
     user: str | None
     session: str | None
     client: tuple[str, int] | None
-    transport: Literal["http", "sse"]
+    transport: Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a request says of who sends it; ``claims`` are those of a bearer token we believe.
+
+    Header names are found in any case.
+    """
+
+    headers: Mapping[str, str]
+    cookies: Mapping[str, str]
+    client: tuple[str, int] | None
+    transport: Transport
+    claims: JsonObject | None = None
+
+    @property
+    def bearer(self) -> str | None:
+        """The token that came along; empty when the header names none."""
+        scheme, _, token = self.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return token.strip()
+        if self.transport == "ws":
+            for protocol in subprotocols(self.headers):
+                if protocol.startswith(_BEARER_SUBPROTOCOL):
+                    return protocol.removeprefix(_BEARER_SUBPROTOCOL)
+        return None
 
 
 Permission = Callable[[Actor, Scope], object]
 """Says whether an actor may ask, sync or async; everything but a true answer denies."""
+Identify = Callable[[Credentials], object]
+"""Gives the ``Actor`` of a request, or None; sync or async."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """An actor; and where the session is new, the cookies to set."""
+    """An actor who came in; ``csrf_key`` stands for what a browser may have sent unasked.
+
+    ``new_session`` is one whose cookies the client does not have yet.
+    """
 
     actor: Actor
-    new_cookies: Mapping[str, str] | None = None
+    expires_at: datetime | None = None
+    csrf_key: str | None = None
+    new_session: Session | None = None
 
 
-class Sessions:
-    """Makes and reads anonymous sessions. Nothing is stored: the signature is the proof."""
+class Authenticator:
+    """Finds out who asks. The order of the checks is that of its methods."""
 
-    def __init__(self, secret: str) -> None:
-        self._signer = Signer(secret, salt=SESSION_COOKIE)
-        self._csrf_signer = Signer(secret, salt=CSRF_COOKIE)
+    def __init__(
+        self,
+        sessions: Sessions,
+        *,
+        tokens: Tokens | None,
+        identify: Identify | None,
+        permission: Permission | None,
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._sessions, self._tokens, self._identify = sessions, tokens, identify
+        self._permission, self._now = permission, now
+        self._hosts, self._origins = allowed_hosts, frozenset(allowed_origins)
+        self._has_warned = False
 
-    def visit(self, cookies: Mapping[str, str]) -> Visit:
-        """Return the session that the cookies name; a new one where they name none of ours."""
-        subject = self._read(cookies.get(SESSION_COOKIE, ""))
-        if subject is not None:
-            return Visit(Actor("session", subject))
-        subject = secrets.token_urlsafe(24)
-        new_cookies = {
-            SESSION_COOKIE: self._signer.sign(subject).decode(),
-            CSRF_COOKIE: self._csrf_token(subject),
-        }
-        return Visit(Actor("session", subject), new_cookies)
+    async def authenticate(self, credentials: Credentials) -> Visit:
+        """Find the actor of a request.
 
-    def check_origin(self, visit: Visit, headers: Mapping[str, str]) -> None:
+        Raises: Denied for a host name that is not served; Unauthorized for credentials that are not
+        valid, or not any more; TryAgain when they can't be checked now.
+        """
+        self._check_host(credentials.headers.get("Host", ""))
+        if (bearer := credentials.bearer) is not None:
+            return await self._by_bearer(credentials, bearer)
+        actor = await self._identified(credentials)
+        if actor is not None:
+            key = json.dumps([actor.kind, actor.tenant, actor.subject])
+            return Visit(actor, csrf_key=key if credentials.cookies else None)
+        session = self._sessions.read(credentials.cookies.get(SESSION_COOKIE, ""))
+        if session is None:
+            session = self._sessions.start()
+            return Visit(session.actor, new_session=session)
+        visit = Visit(session.actor, session.expires_at, session.id)
+        self.check_expiry(visit)
+        return visit
+
+    def check_expiry(self, visit: Visit) -> None:
+        """See whether a visit may still go on.
+
+        Raises: Unauthorized.
+        """
+        if visit.expires_at is not None and visit.expires_at <= self._now():
+            raise Unauthorized("Your credentials have expired. Sign in again.")
+
+    def check_origin(self, visit: Visit, credentials: Credentials) -> None:
         """Refuse what another site's page may have sent.
+
+        A bearer that decides alone is nothing that it could send. But ``identity`` may look at
+        cookies as well, and a page can give a WebSocket any subprotocol.
+        Raises: Denied.
+        """
+        if credentials.bearer is not None and self._identify is None:
+            return
+        self._check_site(credentials.headers)
+        # A page can give a WebSocket no header; there, the origin alone decides.
+        if visit.csrf_key is not None and credentials.transport != "ws":
+            self._check_token(visit.csrf_key, credentials.headers)
+
+    async def permit(self, visit: Visit, credentials: Credentials) -> None:
+        """Ask the configured permission; without one, everybody may ask.
+
+        Raises: Denied when the answer is not true, or there is none because it failed.
+        """
+        ask = self._permission
+        if ask is None:
+            return
+        actor = visit.actor
+        scope = Scope(
+            user=actor.subject if actor.is_signed_in else None,
+            session=None if actor.is_signed_in else actor.subject,
+            client=credentials.client,
+            transport=credentials.transport,
+        )
+        try:
+            is_allowed = await guarded_answer("permission", lambda: ask(actor, scope))
+        except ToolError as error:
+            raise Denied from error
+        if not is_allowed:
+            raise Denied
+
+    # --- sessions ---------------------------------------------------------------------------------
+
+    async def sign_in(self, credentials: Credentials) -> Visit:
+        """Start a session for the bearer of a token, to last as long as the token.
+
+        Raises: as ``authenticate``; Unauthorized without a bearer, Denied from another site.
+        """
+        if credentials.bearer is None:
+            raise Unauthorized("Send a bearer token.")
+        visit = await self.authenticate(credentials)
+        self._check_site(credentials.headers)
+        until = visit.expires_at or self._now() + _LONGEST
+        session = self._sessions.start(visit.actor, until)
+        return Visit(visit.actor, until, session.id, session)
+
+    def sign_out(self, credentials: Credentials) -> None:
+        """See whether a session may be ended; one that has expired may be, and one that is none.
 
         Raises: Denied.
         """
-        if _is_cross_site(headers):
-            raise Denied
-        sent, due = headers.get(CSRF_HEADER, ""), self._csrf_token(visit.actor.subject)
-        if visit.new_cookies is None and not hmac.compare_digest(sent.encode(), due.encode()):
-            raise Denied(f"Send the value of the cookie {CSRF_COOKIE} as header {CSRF_HEADER}.")
+        self._check_host(credentials.headers.get("Host", ""))
+        self._check_site(credentials.headers)
+        session = self._sessions.read(credentials.cookies.get(SESSION_COOKIE, ""))
+        if session is not None:
+            self._check_token(session.id, credentials.headers)
 
-    def _read(self, cookie: str) -> str | None:
-        if len(cookie) > _MAX_COOKIE_CHARS:
+    def visitor(self, credentials: Credentials) -> Actor | None:
+        """Return the visitor nobody knows whose session came along beside other credentials."""
+        session = self._sessions.read(credentials.cookies.get(SESSION_COOKIE, ""))
+        return None if session is None or session.actor.is_signed_in else session.actor
+
+    def cookies(self, visit: Visit) -> dict[str, str]:
+        """Write the cookies that the client of a visit does not have yet."""
+        if visit.new_session is not None:
+            return self._sessions.cookies(visit.new_session)
+        return {}
+
+    def csrf_token(self, visit: Visit) -> str | None:
+        """Return the token that the client has to send; None where it needs none."""
+        key = visit.csrf_key or (visit.new_session and visit.new_session.id)
+        return self._sessions.csrf_token(key) if key else None
+
+    # --- the checks -------------------------------------------------------------------------------
+
+    async def _by_bearer(self, credentials: Credentials, bearer: str) -> Visit:
+        """A token is checked here if we know how; else it is for ``identity`` to know it."""
+        if self._tokens is None:
+            actor = await self._identified(credentials)
+            if actor is None:
+                raise Unauthorized
+            return Visit(actor)
+        claims = await self._tokens.claims(bearer)
+        if self._identify is None:
+            actor = actor_of(claims)
+        else:
+            actor = await self._identified(replace(credentials, claims=claims))
+        if actor is None:
+            raise Unauthorized
+        return Visit(actor, expires_at(claims))
+
+    async def _identified(self, credentials: Credentials) -> Actor | None:
+        identify = self._identify
+        if identify is None:
             return None
         try:
-            return self._signer.unsign(cookie.encode()).decode()
-        except BadSignature:
-            return None
+            found = await guarded_answer("identity", lambda: identify(credentials))
+        except ToolError as error:
+            raise Unauthorized from error
+        if found is None or isinstance(found, Actor):
+            return found
+        _log.error("FRONTDESK_IDENTITY gave a %s instead of an Actor.", type(found).__name__)
+        raise Unauthorized
 
-    def _csrf_token(self, subject: str) -> str:
-        return self._csrf_signer.get_signature(subject).decode()
+    def _check_host(self, header: str) -> None:
+        name = _host_name(header)
+        if is_loopback(name) if not self._hosts else _is_among(name, self._hosts):
+            return
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "A request for host %.100r was refused: it is not in FRONTDESK_ALLOWED_HOSTS.", name
+            )
+        raise Denied("This host name is not served here: FRONTDESK_ALLOWED_HOSTS does not hold it.")
+
+    def _check_site(self, headers: Mapping[str, str]) -> None:
+        """Refuse what a browser says comes from another site's page.
+
+        Raises: Denied.
+        """
+        origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
+        if origin is not None and origin.lower() in self._origins:
+            return
+        if site is not None:
+            is_own = site in _OWN_SITES
+        else:
+            is_own = origin is None or _is_origin_of(origin, headers.get("Host", ""))
+        if not is_own:
+            raise Denied("Pages of this origin may not ask: FRONTDESK_ALLOWED_ORIGINS has others.")
+
+    def _check_token(self, key: str, headers: Mapping[str, str]) -> None:
+        sent, due = headers.get(CSRF_HEADER, ""), self._sessions.csrf_token(key)
+        if not hmac.compare_digest(sent.encode(), due.encode()):
+            raise Denied(f"Send the value of the cookie {CSRF_COOKIE} as header {CSRF_HEADER}.")
 
 
-def _is_cross_site(headers: Mapping[str, str]) -> bool:
-    site = headers.get("Sec-Fetch-Site")
-    if site is not None:
-        return site not in _OWN_SITES
-    origin = headers.get("Origin")
-    if origin is None:
-        return False
-    return origin.partition("://")[2].lower() != headers.get("Host", "").lower()
+def subprotocols(headers: Mapping[str, str]) -> list[str]:
+    """List what a WebSocket's client offers to speak."""
+    return [part.strip() for part in headers.get("Sec-WebSocket-Protocol", "").split(",")]
 
 
-async def permit(permission: Permission | None, actor: Actor, scope: Scope) -> None:
-    """Ask the configured permission; without one, everybody may ask.
+def _host_name(header: str) -> str:
+    """Take the port off a ``Host`` header, and the brackets off an IPv6 address."""
+    name = header.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0]
 
-    Raises: Denied when the answer is not true, or there is none because it failed.
-    """
-    if permission is None:
-        return
-    try:
-        is_allowed = await guarded_answer("permission", lambda: permission(actor, scope))
-    except ToolError as error:
-        raise Denied from error
-    if not is_allowed:
-        raise Denied
+
+def _is_among(name: str, hosts: Sequence[str]) -> bool:
+    """Look a name up in a list in which ``*.`` stands for all names below one, ``*`` for all."""
+    return any(
+        host in ("*", name) or (host.startswith("*.") and name.endswith(host[1:])) for host in hosts
+    )
+
+
+def _is_origin_of(origin: str, host: str) -> bool:
+    scheme, _, place = origin.lower().partition("://")
+    default = _DEFAULT_PORTS.get(scheme, "")
+    return bool(place) and place.removesuffix(default) == host.lower().removesuffix(default)

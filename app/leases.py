@@ -16,6 +16,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from app.losses import owed
 from app.records import (
     LEASE,
     NO_OFFSET,
@@ -23,7 +24,6 @@ from app.records import (
     Claim,
     Lease,
     RunHandle,
-    clean,
     entry_row,
     fit,
     frame,
@@ -34,10 +34,11 @@ from app.records import (
     sha256,
     sql,
     stamp,
+    stored,
 )
-from app.store import StoredEntry, conversations, entries, run_events, runs
+from app.store import NewEntry, StoredEntry, conversations, entries, run_events, runs
 from schema.errors import BadMessage, Interrupted, NotFound, TurnInProgress
-from schema.events import Actor, Ask, ConversationId, Failed, RunId, Usage
+from schema.events import Actor, Ask, ConversationId, EntryStored, Event, Failed, RunId, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +218,7 @@ def admit(connection: sqlite3.Connection, request: Admission) -> Admitted | RunH
     if took.rowcount != 1:
         raise TurnInProgress
     connection.execute(_NEW_RUN, _run_row(request, owner, lease))
-    user = StoredEntry(
-        kind="user",
-        content=clean(ask.text),
-        seq=lease.next_seq,
-        run_id=request.run_id,
-        created_at=request.now,
-    )
+    user = stored(NewEntry("user", ask.text), lease.next_seq, request.run_id, request.now)
     connection.execute(_NEW_ENTRY, entry_row(lease.conversation_id, user))
     window = read_window(connection, lease.conversation_id, lease.next_seq, request.window)
     return Admitted(lease.conversation_id, lease.fence + 1, lease.next_seq, window)
@@ -309,25 +304,26 @@ def sweep(connection: sqlite3.Connection, claim: Claim, now: datetime) -> None:
 
 
 def _interrupt(connection: sqlite3.Connection, lease: Lease, now: datetime) -> Lease:
-    """Close a run in place of its holder; its closing event follows the last stored one."""
+    """Close a run in place of its holder, with all that it owes, behind its last stored event."""
     run_id = lease.run_id or RunId("")
-    seq = last_event(connection, run_id) + 1
     failed = Failed.of(Interrupted())
-    said = StoredEntry(
-        kind="error",
-        content=failed.message,
-        name=failed.code,
-        seq=lease.next_seq,
-        run_id=run_id,
-        created_at=now,
-    )
+    events: list[Event] = []
+    entries: list[StoredEntry] = []
+    said = NewEntry("error", failed.message, name=failed.code)
+    for item in (*owed(connection, run_id), said):
+        if isinstance(item, NewEntry):
+            entries.append(stored(item, lease.next_seq + len(entries), run_id, now))
+            events.append(EntryStored(entry_seq=entries[-1].seq, kind=item.kind))
+        else:
+            events.append(item)
+    numbered = enumerate((*events, failed), last_event(connection, run_id) + 1)
     flush = Flush(
         run_id=run_id,
         conversation_id=lease.conversation_id,
         fence=lease.fence,
-        frames=[(seq, frame(run_id, seq, failed))],
-        entries=[said],
-        next_seq=lease.next_seq + 1,
+        frames=[(seq, frame(run_id, seq, event)) for seq, event in numbered],
+        entries=entries,
+        next_seq=lease.next_seq + len(entries),
         now=now,
     )
     close(connection, flush, Ending("interrupted", None, failed.code, was_lost=True))
@@ -432,5 +428,7 @@ def _started(pid: str) -> str:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return ""
-    # The name in the second field may hold spaces and brackets; the start is the 22nd field.
-    return stat.rpartition(")")[2].split()[19]
+    # The name in the second field may hold spaces and brackets; the start is the 22nd field. One
+    # that has ended stays in the list, as Z, until its parent asks how.
+    state, *fields = stat.rpartition(")")[2].split()
+    return "" if state in "ZX" else fields[18]

@@ -15,6 +15,7 @@ from typing import Literal
 import orjson
 
 from app.conversation import round_messages
+from app.losses import interrupted_call
 from app.records import clean
 from app.store import NewEntry
 from providers.base import BaseLLMProvider, complete_round
@@ -76,7 +77,7 @@ class _Outcome:
     call: _Call
     result: Json
     text: str
-    status: Literal["succeeded", "failed"]
+    status: Literal["succeeded", "failed", "interrupted"]
 
 
 class Loop:
@@ -98,6 +99,8 @@ class Loop:
         self._usage = Usage()
         self._text: list[str] = []
         self._calls: list[ToolCallEvent] = []
+        self._open: list[_Call] = []
+        self._outcomes: dict[CallId, _Outcome] = {}
 
     async def run(self, messages: list[Message]) -> AsyncGenerator[Event | NewEntry]:
         """Yield the turn's events and entries; ``Done`` is the last.
@@ -109,31 +112,48 @@ class Loop:
             async with aclosing(self._listen(messages)) as chunks:
                 async for chunk in chunks:
                     yield chunk
-            said = self.unstored_text()
-            if said is not None:
-                yield said
-                self._text.clear()
+            said = self._say()
+            for entry in said:
+                yield entry
             yield UsageReported(usage=self._usage)
             if not self._calls:
                 yield Done(usage=self._usage)
                 return
-            calls = self._admit()
-            for call in calls:
+            self._open = self._admit()
+            for call in self._open:
                 yield ToolCall(id=call.id, name=call.name, args=call.args)
-            outcomes = await self._execute(calls)
-            for outcome in outcomes:
-                yield ToolResult(id=outcome.call.id, name=outcome.call.name, result=outcome.result)
-            entries = [self._entry(outcome) for outcome in outcomes]
-            for entry in entries:
-                yield entry
-            messages += round_messages([said, *entries] if said else entries)
+            await self._execute(self._open)
+            results, entries = self._settle()
+            for item in (*results, *entries):
+                yield item
+            messages += round_messages([*said, *entries])
 
-    def unstored_text(self) -> NewEntry | None:
-        """Return the current round's text as the entry that is still to be stored, if any."""
+    def unfinished(self) -> list[ToolResult | NewEntry]:
+        """Return what a turn that ends here still has to yield, so that it keeps all it has shown.
+
+        Calls that are over have their results, and the others are interrupted.
+        """
+        said = self._say()
+        results, entries = self._settle()
+        return [*said, *results, *entries]
+
+    def _say(self) -> list[NewEntry]:
         text = "".join(self._text)
-        return NewEntry("assistant", text, round=self._round) if text else None
+        self._text.clear()
+        return [NewEntry("assistant", text, round=self._round)] if text else []
+
+    def _settle(self) -> tuple[list[ToolResult], list[NewEntry]]:
+        """Answer the open calls, in their order."""
+        outcomes = [self._outcomes.get(call.id) or _interrupted(call) for call in self._open]
+        self._open, self._outcomes = [], {}
+        results = [ToolResult(id=o.call.id, name=o.call.name, result=o.result) for o in outcomes]
+        return results, [self._entry(outcome) for outcome in outcomes]
 
     def _begin_round(self) -> None:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            # A provider or a tool has gone on all the same.
+            raise asyncio.CancelledError
         if self._round >= self._budget.rounds:
             raise TurnLimit
         if asyncio.get_running_loop().time() >= self._budget.deadline:
@@ -165,15 +185,19 @@ class Loop:
         self._reads_left -= len(self._calls)
         return [_own(call) for call in self._calls]
 
-    async def _execute(self, calls: list[_Call]) -> list[_Outcome]:
-        """Run the calls together; all of them are over when this returns, whatever each one did."""
+    async def _execute(self, calls: list[_Call]) -> None:
+        """Run the calls together; none is at work any more when this returns or raises."""
         if len(calls) == 1:
-            return [await self._call(calls[0])]
+            await self._call(calls[0])
+            return
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._call(call)) for call in calls]
-        return [task.result() for task in tasks]
+            for call in calls:
+                group.create_task(self._call(call))
 
-    async def _call(self, call: _Call) -> _Outcome:
+    async def _call(self, call: _Call) -> None:
+        self._outcomes[call.id] = await self._outcome(call)
+
+    async def _outcome(self, call: _Call) -> _Outcome:
         try:
             if call.refusal is not None:
                 raise call.refusal
@@ -213,6 +237,11 @@ def _own(call: ToolCallEvent) -> _Call:
     if is_object(args):
         return _Call(id, name, args, arguments.decode())
     return _Call(id, name, {}, "{}", ToolRetry("The arguments must be a JSON object."))
+
+
+def _interrupted(call: _Call) -> _Outcome:
+    result = interrupted_call()
+    return _Outcome(call, result, _text(call.name, result), "interrupted")
 
 
 def _text(tool: str, result: Json) -> str:

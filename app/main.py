@@ -2,6 +2,7 @@
 
     app = create_app(managers)            # uvicorn shop.chat:app
     FRONTDESK_MANAGERS=shop.chat:managers # uvicorn app.main:app
+    install(app, managers)                # the chat inside a FastAPI application of your own
 
 Source: design.md 5 and 6.
 """
@@ -11,7 +12,7 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -25,21 +26,26 @@ from importlib.metadata import version
 from pathlib import Path
 from types import FrameType, FunctionType, MethodType
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Server
 from uvicorn.logging import DefaultFormatter
 
 import planned
 import providers
 import schema
+from app.doors import Desk, problem
 from app.engine import TurnEngine
-from app.identity import Permission, Sessions
-from app.openapi import add_docs, document, operation_id
-from app.routes import Desk, chat_router, health_router, problem
+from app.identity import CSRF_HEADER, Authenticator, Identify, Permission
+from app.openapi import SUMMARY, TAGS, add_docs, describe
+from app.routes import chat_router, health_router
 from app.runs import RunHost
-from app.settings import Settings, load_object, load_settings, session_secret
+from app.sessions import Sessions
+from app.settings import Settings, load_callable, load_object, load_settings, session_secret
 from app.store import Store, check, migrate
+from app.tokens import Tokens
 from providers import EMBEDDED, PROVIDER_FIX, BaseLLMProvider, load_provider
 from schema import Managers
 from schema.errors import BadEvent, ChatFailed, ConfigurationError, NotFound, TryAgain
@@ -61,8 +67,34 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
     Raises: ConfigurationError when the settings are wrong. What depends on the database is checked
     at start-up.
     """
+    app = FastAPI(
+        title="Frontdesk",
+        version=version("frontdesk"),
+        summary=SUMMARY,
+        openapi_tags=TAGS,
+        docs_url=None,
+        redoc_url=None,
+        telemetry={"operation_spans": False},
+    )
+    app.add_exception_handler(HTTPException, _refuse)
+    app.add_exception_handler(Exception, _fail)
+    app.include_router(health_router(_install(app, managers, settings or load_settings())))
+    add_docs(app)
+    return app
+
+
+def install(app: FastAPI, managers: Managers, settings: Settings | None = None) -> None:
+    """Add the chat to a FastAPI application, before it starts.
+
+    The chat brings its routes, its own start and end, and its part of the OpenAPI document; to the
+    application's other routes nothing changes. Raises: as ``create_app``.
+    """
+    _install(app, managers, settings or load_settings())
+
+
+def _install(app: FastAPI, managers: Managers, settings: Settings) -> Callable[[], bool]:
+    """Add the chat, and return what tells whether it is open."""
     _check_rooms()
-    settings = settings or load_settings()
     plugins = _plugins(settings)
     desks: list[Desk] = []
 
@@ -79,22 +111,45 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
             raise TryAgain
         return desks[0]
 
-    app = _Application(
-        title="Frontdesk",
-        version=version("frontdesk"),
-        docs_url=None,
-        redoc_url=None,
-        lifespan=lifespan,
-        generate_unique_id_function=operation_id,
-        telemetry={"operation_spans": False},
-    )
-    app.add_exception_handler(HTTPException, _refuse)
-    app.add_exception_handler(Exception, _fail)
-    app.include_router(health_router(lambda: bool(desks)))
+    app.include_router(APIRouter(lifespan=lifespan))
     if settings.enabled:
         app.include_router(chat_router(settings, open_now))
-    add_docs(app)
-    return app
+        _describe(app, settings.url)
+        if settings.allowed_origins:
+            app.add_middleware(_ChatCors, url=settings.url, origins=settings.allowed_origins)
+    return lambda: bool(desks)
+
+
+def _describe(app: FastAPI, url: str) -> None:
+    """Complete the application's OpenAPI document, once it is asked for."""
+    build = app.openapi
+
+    def openapi() -> dict[str, object]:
+        document = build()
+        describe(document, url)
+        return document
+
+    app.openapi = openapi
+
+
+class _ChatCors:
+    """Lets pages of other origins use the chat, and nothing else of the application."""
+
+    def __init__(self, app: ASGIApp, *, url: str, origins: Sequence[str]) -> None:
+        self._app, self._url = app, url
+        self._cors = CORSMiddleware(
+            app,
+            allow_origins=origins,
+            allow_credentials=True,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("Authorization", "Content-Type", "Last-Event-ID", CSRF_HEADER),
+            expose_headers=("Retry-After", "X-Conversation-Id", "X-Run-Id"),
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        app = self._cors if path.startswith(self._url) else self._app
+        await app(scope, receive, send)
 
 
 def open_desk(managers: Managers, settings: Settings) -> AbstractAsyncContextManager[Desk]:
@@ -134,21 +189,20 @@ class _Plugins:
 
     provider: Callable[[], BaseLLMProvider]
     permission: Permission | None
+    identify: Identify | None
 
 
 def _plugins(settings: Settings) -> _Plugins:
-    named = settings.permission
-    permission = load_object("permission", named) if isinstance(named, str) else named
-    if permission is not None and not callable(permission):
-        raise ConfigurationError(
-            "E002", f"FRONTDESK_PERMISSION={named} can't be called.", "Name a function."
-        )
     provider = settings.provider
     if isinstance(provider, str) and provider not in EMBEDDED:
         made = load_object("provider", provider, id="E004", fix=PROVIDER_FIX)
     else:
         made = provider
-    return _Plugins(load_provider(made), permission)
+    return _Plugins(
+        load_provider(made),
+        load_callable("permission", settings.permission),
+        load_callable("identity", settings.identity),
+    )
 
 
 @asynccontextmanager
@@ -179,9 +233,18 @@ async def _opened(
             provider=plugins.provider,
             now=_now,
         )
-        secret = session_secret(settings, warn=_log.warning)
+        tokens = settings.jwt and Tokens(settings.jwt, now=_now)
+        authenticator = Authenticator(
+            Sessions(session_secret(settings, warn=_log.warning)),
+            tokens=tokens and await stack.enter_async_context(tokens),
+            identify=plugins.identify,
+            permission=plugins.permission,
+            allowed_hosts=settings.allowed_hosts,
+            allowed_origins=settings.allowed_origins,
+            now=_now,
+        )
         _log_start(settings, plugins, reader)
-        yield Desk(settings, Sessions(secret), plugins.permission, engine, host)
+        yield Desk(settings, authenticator, engine, host)
 
 
 @contextmanager
@@ -252,15 +315,6 @@ def __getattr__(name: str) -> FastAPI:
     raise AttributeError(name)
 
 
-class _Application(FastAPI):
-    """FastAPI with our own document."""
-
-    def openapi(self) -> dict[str, object]:
-        if self.openapi_schema is None:
-            self.openapi_schema = document(self)
-        return self.openapi_schema
-
-
 def _check_rooms() -> None:
     """Refuse to run beside another project's ``app``, ``schema``, ``providers`` or ``planned``."""
     roots = {
@@ -293,6 +347,12 @@ def _log_start(settings: Settings, plugins: _Plugins, reader: Reader) -> None:
     # By its name: what an object tells of itself may hold a key.
     made = plugins.provider
     name = made.__qualname__ if isinstance(made, type | FunctionType) else type(made).__qualname__
+    jwt = settings.jwt
+    if jwt is not None and jwt.jwks_url is not None and jwt.audience is None:
+        _log.warning(
+            "FRONTDESK_JWT__AUDIENCE is not set: what the issuer signs for other applications is "
+            "believed here too."
+        )
     _log.info("Provider: %s. Chat routes below %s.", name, settings.url)
     for manager in reader.index.managers.values():
         shown = ", ".join([*manager.columns, *manager.links])

@@ -5,17 +5,18 @@ the standard says ``itemSchema``; so both are given for each stream. Source: des
 """
 
 from datetime import datetime
+from typing import Literal
 
 from fastapi import FastAPI, Request
-from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, Field
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, Field, TypeAdapter
 from starlette.staticfiles import StaticFiles
 
-from app.identity import CSRF_COOKIE, CSRF_HEADER
-from schema.events import EVENTS, Ask, EntryKind, Event, Json
+from app.identity import CSRF_HEADER, SUBPROTOCOL
+from app.sessions import CSRF_COOKIE, SESSION_COOKIE
+from schema.events import EVENTS, Actor, Ask, ClientFrame, EntryKind, Event, Json, JsonObject
+from schema.request import is_object
 
 Schema = dict[str, object]
 
@@ -49,9 +50,9 @@ SwaggerUIBundle({{
 """
 
 _REF = "#/components/schemas/{model}"
-_EVENT: Schema = {"$ref": _REF.format(model="Event")}
-_SUMMARY = "Ask your organisation's data in plain language; every answer shows its evidence."
-_TAGS: list[Schema] = [
+_EVENT: JsonObject = {"$ref": _REF.format(model="Event")}
+SUMMARY = "Ask your organisation's data in plain language; every answer shows its evidence."
+TAGS: list[dict[str, object]] = [
     {"name": "chat", "description": "Questions, answers and what a conversation holds."},
     {"name": "health", "description": "The state of the process."},
 ]
@@ -84,7 +85,7 @@ class Entry(BaseModel):
     call_id: str | None = Field(description="Of an action, the id that its events carry.")
     arguments: Json = Field(description="Of an action, what the tool was called with.")
     result: Json = Field(description="Of an action, what the tool returned.")
-    status: str | None = Field(description="Of an action: succeeded or failed.")
+    status: str | None = Field(description="Of an action: succeeded, failed or interrupted.")
 
 
 class Entries(BaseModel):
@@ -94,8 +95,24 @@ class Entries(BaseModel):
     next: int | None = Field(description="Give it as `after` to read on; null at the end.")
 
 
+class SessionState(BaseModel):
+    """Who asks, and what a browser has to send with each message."""
+
+    actor: Actor
+    csrf_token: str | None = Field(
+        description=f"Goes along as {CSRF_HEADER}; null where none is needed, as with a bearer."
+    )
+    expires_at: datetime | None = Field(description="When to sign in again; null: never.")
+
+
 def _problem(description: str) -> Schema:
     return {"description": description, "model": Problem}
+
+
+def _refusal(description: str) -> JsonObject:
+    """As ``_problem``, for what FastAPI does not build."""
+    schema: JsonObject = {"$ref": _REF.format(model="Problem")}
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
 _RUN_HEADERS: Schema = {
@@ -150,14 +167,21 @@ _ENVELOPE: Schema = {
         }
     },
 }
+_UNAUTHORIZED: dict[int | str, Schema] = {
+    401: _problem("The bearer token is not valid, or the session has expired."),
+}
 _ASKING: dict[int | str, Schema] = {
+    **_UNAUTHORIZED,
     403: _problem("You may not ask, or the session's CSRF token is missing."),
     404: _problem("The conversation is not one of yours."),
+    405: _problem("Only POST is supported."),
     413: _problem("The body is too large."),
     415: _problem("The body is not application/json."),
     503: _problem("Nothing was stored; try again."),
 }
 _READING: dict[int | str, Schema] = {
+    **_UNAUTHORIZED,
+    403: _problem("You may not read."),
     404: _problem("There is none of yours with this id."),
     422: _problem("A parameter is not valid."),
     503: _problem("The database can't be read now; try again."),
@@ -173,18 +197,67 @@ ASK_STREAM: dict[int | str, Schema] = {200: _STREAM, **_ASKING}
 """Responses of a question whose answer is streamed."""
 RESUME: dict[int | str, Schema] = {200: _STREAM, **_READING}
 """Responses of a stream that is read again."""
+_SESSION: Schema = {
+    "description": "Who asks.",
+    "model": SessionState,
+    "headers": {
+        "Set-Cookie": {
+            "description": f"{SESSION_COOKIE} and {CSRF_COOKIE}, where they are new.",
+            "schema": {"type": "string"},
+        }
+    },
+}
+_SITE: dict[int | str, Schema] = {
+    403: _problem("The host is not served, or another site's page has sent the request."),
+}
+_KEYS: dict[int | str, Schema] = {503: _problem("The token can't be checked now; try again.")}
+SESSION: dict[int | str, Schema] = {200: _SESSION, **_UNAUTHORIZED, **_SITE, **_KEYS}
+"""Responses of the route that tells who asks."""
+SIGN_IN: dict[int | str, Schema] = {
+    **SESSION,
+    422: _problem("A parameter is not valid."),
+}
+"""Responses of a sign-in."""
+SIGN_OUT: dict[int | str, Schema] = {
+    204: {"description": "The browser has no session any more."},
+    403: _problem("The session's CSRF token is missing, or another site's page asks."),
+}
+"""Responses of a sign-out."""
 READY: dict[int | str, Schema] = {503: _problem("Not ready.")}
 """Responses of the readiness check."""
+_CSRF_PARAMETER: Schema = {
+    "name": CSRF_HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": f"The value of the cookie {CSRF_COOKIE}; needed with a session cookie.",
+}
+_SECURITY_SCHEMES: JsonObject = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": "A token whose `sub` is the user. `frontdesk token SUBJECT` makes one.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": SESSION_COOKIE,
+        "description": f"Set by the first answer; goes with {CSRF_HEADER} for all but reading.",
+    },
+}
+_SECURITY: list[Json] = [{}, {"bearer": []}, {"session": []}]
+"""Nothing is needed, unless the permission says so; a bearer or a session says who asks."""
+
+SECURED: Schema = {"security": _SECURITY}
+"""What an operation is open to that only reads."""
+SIGNING_IN: Schema = {"security": [{"bearer": []}]}
+"""What a sign-in is open to."""
+SIGNING_OUT: Schema = {"security": [{}, {"session": []}], "parameters": [_CSRF_PARAMETER]}
+"""What a sign-out is open to, and what it takes."""
 ASK_BODY: Schema = {
-    "parameters": [
-        {
-            "name": CSRF_HEADER,
-            "in": "header",
-            "required": False,
-            "schema": {"type": "string"},
-            "description": f"The value of the cookie {CSRF_COOKIE}; needed with a session cookie.",
-        }
-    ],
+    "security": _SECURITY,
+    "parameters": [_CSRF_PARAMETER],
     "requestBody": {
         "required": True,
         "content": {
@@ -197,27 +270,82 @@ ASK_BODY: Schema = {
 }
 """What a question consists of: the doors read it themselves, so it has to be said here."""
 
+_SOCKET_DESCRIPTION = f"""\
+Ask, and follow runs, over one connection. Text frames hold one JSON object each: the client sends a
+`ClientFrame`, the server an `Event` with the further fields `run_id` and `seq`. A refusal is an
+`error` event without a number; after most of them the connection stays open.
+
+    > {{"type": "message", "text": "Which projects use aluminum parts?"}}
+    < {{"type": "text_chunk", "content": "Mercury uses it.", "run_id": "3f0c", "seq": 5}}
+    < {{"type": "done", "usage": {{...}}, "run_id": "3f0c", "seq": 9}}
+    > {{"type": "attach", "run_id": "3f0c", "after": 5}}
+    < {{"type": "done", "usage": {{...}}, "run_id": "3f0c", "seq": 9}}
+
+A bearer token comes in the `Authorization` header or, from a browser, as second of the subprotocols
+`{SUBPROTOCOL}, bearer.<token>`. A session cookie counts only for pages of an allowed origin.
+
+The connection is closed with 4403 when the actor may not ask or the credentials have expired, 1009
+after a frame larger than a body may be, 1011 after a failure of the server, and 1012 when the
+server ends: connect again and attach to the run.
+"""
+_SOCKET: JsonObject = {
+    "tags": ["chat"],
+    "summary": "Converse over a WebSocket",
+    "description": _SOCKET_DESCRIPTION,
+    "operationId": "chat_socket",
+    "parameters": [
+        {
+            "name": "Sec-WebSocket-Protocol",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "example": f"{SUBPROTOCOL}, bearer.<token>",
+            "description": "Where a browser puts its bearer token.",
+        }
+    ],
+    "security": _SECURITY,
+    "responses": {
+        "101": {
+            "description": "The WebSocket is open. Its frames, as if they were a body:",
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "oneOf": [{"$ref": _REF.format(model="ClientFrame")}, _EVENT],
+                    }
+                }
+            },
+        },
+        "401": _refusal("The bearer token is not valid, or the session has expired."),
+        "403": _refusal("The host is not served, or another site's page wants to connect."),
+        "405": _refusal("This was no WebSocket handshake; over HTTP, questions are posted."),
+    },
+}
+
 
 def operation_id(route: APIRoute) -> str:
     """Name an operation by its tag and its function, e.g. ``chat_stream``."""
     return f"{route.tags[0]}_{route.name}"
 
 
-def document(app: FastAPI) -> dict[str, object]:
-    """Build the application's OpenAPI document; the same bytes for the same code."""
-    described = get_openapi(
-        title=app.title,
-        version=app.version,
-        summary=_SUMMARY,
-        routes=app.routes,
-        tags=_TAGS,
-    )
-    _, models = models_json_schema(
-        [(Ask, "validation"), (Answer, "serialization"), (Problem, "serialization")],
-        ref_template=_REF,
-    )
-    described["components"]["schemas"] |= models["$defs"]
-    return described
+def describe(document: object, url: str) -> None:
+    """Add to an application's document what FastAPI does not know of the chat below ``url``."""
+    models: list[tuple[str, Literal["validation", "serialization"], TypeAdapter[object]]] = [
+        ("Ask", "validation", TypeAdapter(Ask)),
+        ("ClientFrame", "validation", TypeAdapter(ClientFrame)),
+        ("Answer", "serialization", TypeAdapter(Answer)),
+        ("Problem", "serialization", TypeAdapter(Problem)),
+    ]
+    _, schemas = TypeAdapter.json_schemas(models, ref_template=_REF)
+    _part(document, "components", "schemas").update(schemas["$defs"])
+    _part(document, "components", "securitySchemes").update(_SECURITY_SCHEMES)
+    _part(document, "paths", url)["get"] = _SOCKET
+
+
+def _part(document: object, *names: str) -> JsonObject:
+    """Find an object inside a document, or put it there."""
+    if not is_object(document):
+        raise TypeError("An OpenAPI document is an object.")
+    return _part(document.setdefault(names[0], {}), *names[1:]) if names else document
 
 
 def event_schema() -> dict[str, object]:

@@ -13,7 +13,7 @@ from functools import partial
 
 from app import leases
 from app.leases import Admission, Admitted, Ending, Flush, LeaseLost
-from app.records import RunHandle, clean, frame
+from app.records import RunHandle, clean, frame, stored
 from app.store import NewEntry, Store, StoredEntry
 from app.writer import Job, T
 from schema.errors import Interrupted
@@ -158,22 +158,9 @@ class HeldRun:
         self._defer()
 
     def _add(self, entry: NewEntry) -> None:
-        stored = StoredEntry(
-            seq=self._next_entry,
-            run_id=self.run.id,
-            created_at=self._now(),
-            kind=entry.kind,
-            content=clean(entry.content),
-            round=entry.round,
-            name=entry.name and clean(entry.name),
-            call_id=entry.call_id,
-            arguments=entry.arguments and clean(entry.arguments),
-            result=entry.result and clean(entry.result),
-            status=entry.status,
-        )
+        self._new_entries.append(stored(entry, self._next_entry, self.run.id, self._now()))
+        self._number(EntryStored(entry_seq=self._next_entry, kind=entry.kind))
         self._next_entry += 1
-        self._new_entries.append(stored)
-        self._number(EntryStored(entry_seq=stored.seq, kind=stored.kind))
 
     def _defer(self) -> None:
         if not self._is_deferred:

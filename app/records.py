@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from sqlalchemy.dialects import sqlite
 from app.store import (
     KEY_LENGTH,
     EntryPage,
+    NewEntry,
     StoredEntry,
     conversations,
     entries,
@@ -88,14 +89,16 @@ class Claim:
 class LogPage:
     """What a run's log holds behind a cursor, as the client is to see it.
 
-    ``last_seq`` is the last stored number. A closed run's log does not grow any more. ``was_lost``
-    and ``is_orphaned`` tell that the holder went away, and whether that is still to be recorded.
+    ``last_seq`` is the last stored number, and ``own_seq`` the last that the run itself has stored:
+    what follows is of whoever closed it when its holder had gone, and clients of the holder may
+    have seen other events under those numbers. A closed run's log does not grow any more;
+    ``is_orphaned`` tells that the run is still to be closed for its holder.
     """
 
     frames: bytes
+    own_seq: int
     last_seq: int
     is_closed: bool
-    was_lost: bool
     is_orphaned: bool
 
 
@@ -137,6 +140,8 @@ def sql(statement: sa.ClauseElement) -> str:
     return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
 
 
+_USED = runs.alias()
+
 _OWN_RUN = sql(sa.select(*RUN).where(runs.c.id == param("id"), runs.c.owner == param("owner")))
 _RUN_STATE = sql(
     sa.select(runs.c.status, runs.c.was_lost, *LEASE)
@@ -145,6 +150,10 @@ _RUN_STATE = sql(
 )
 _LAST_EVENT = sql(
     sa.select(sa.func.max(run_events.c.last_seq)).where(run_events.c.run_id == param("run"))
+)
+# Whoever closes a lost run does so in one flush.
+_LAST_FLUSH = sql(
+    sa.select(sa.func.max(run_events.c.first_seq)).where(run_events.c.run_id == param("run"))
 )
 _EVENTS = sql(
     sa.select(run_events.c.frames)
@@ -178,6 +187,22 @@ _OWN_ENTRIES = sql(
     .order_by(entries.c.seq)
     .limit(param("limit"))
     .offset(NO_OFFSET)
+)
+
+
+_FREE_REQUESTS = sql(
+    sa.update(runs)
+    .where(
+        runs.c.owner == param("old"),
+        runs.c.request_id.in_(sa.select(_USED.c.request_id).where(_USED.c.owner == param("new"))),
+    )
+    .values(request_id=sa.null(), request_sha256=sa.null())
+)
+_ADOPT_RUNS = sql(sa.update(runs).where(runs.c.owner == param("old")).values(owner=param("new")))
+_ADOPT_CONVERSATIONS = sql(
+    sa.update(conversations)
+    .where(conversations.c.owner == param("old"))
+    .values(owner=param("new"), origin_key=sa.null())
 )
 
 
@@ -215,11 +240,12 @@ def read_log(
         for seq, part in _split(frames)
         if seq > after and (live or not _is_live(part))
     )
+    last_seq = last_event(connection, run_id)
     return LogPage(
         frames=b"".join(shown),
-        last_seq=last_event(connection, run_id),
+        own_seq=_last_own_event(connection, run_id) if was_lost else last_seq,
+        last_seq=last_seq,
         is_closed=status not in _OPEN,
-        was_lost=bool(was_lost),
         is_orphaned=lease.run_id == run_id and claim.may_take(lease),
     )
 
@@ -230,6 +256,23 @@ def last_event(connection: sqlite3.Connection, run_id: RunId) -> int:
     return last or 0
 
 
+def _last_own_event(connection: sqlite3.Connection, run_id: RunId) -> int:
+    (first_of_closer,) = connection.execute(_LAST_FLUSH, {"run": run_id}).fetchone()
+    return first_of_closer - 1
+
+
+def logged(connection: sqlite3.Connection, run_id: RunId) -> Iterator[JsonObject]:
+    """Read the JSON of a run's events, in order."""
+    for (frames,) in connection.execute(_EVENTS, {"run": run_id, "after": 0}):
+        for _, part in _split(frames):
+            yield orjson.loads(part.partition(b"\ndata: ")[2])
+
+
+def run_entries(connection: sqlite3.Connection, run_id: RunId) -> list[StoredEntry]:
+    """Read what a run has stored, in order."""
+    return [_entry(row) for row in connection.execute(_ENTRIES_OF_RUN, {"run": run_id})]
+
+
 def resync(connection: sqlite3.Connection, run_id: RunId) -> bytes:
     """Make the frame for a cursor behind the end: the run's state and what it has stored.
 
@@ -238,12 +281,11 @@ def resync(connection: sqlite3.Connection, run_id: RunId) -> bytes:
     row = connection.execute(_RUN_STATE, {"run": run_id}).fetchone()
     if row is None:
         raise NotFound
-    rows = connection.execute(_ENTRIES_OF_RUN, {"run": run_id})
     event = Resync(
         run_id=run_id,
         status=row[0],
         last_seq=last_event(connection, run_id),
-        entries=[entry_json(_entry(row)) for row in rows],
+        entries=[entry_json(entry) for entry in run_entries(connection, run_id)],
     )
     return frame(run_id, event.last_seq, event)
 
@@ -287,6 +329,17 @@ def read_window(
         newest.append(entry)
     rows.close()
     return tuple(reversed(newest))
+
+
+# --- owners ---------------------------------------------------------------------------------------
+
+
+def adopt(connection: sqlite3.Connection, visitor: Actor, actor: Actor) -> None:
+    """Give an actor what a visitor has; a ``request_id`` that both have used stays the actor's."""
+    both = {"old": owner_key(visitor), "new": owner_key(actor)}
+    connection.execute(_FREE_REQUESTS, both)
+    connection.execute(_ADOPT_RUNS, both)
+    connection.execute(_ADOPT_CONVERSATIONS, both)
 
 
 # --- forms ----------------------------------------------------------------------------------------
@@ -339,6 +392,23 @@ def _entry(row: _EntryRow) -> StoredEntry:
         arguments=arguments,
         result=result,
         status=status,
+    )
+
+
+def stored(entry: NewEntry, seq: int, run_id: RunId, now: datetime) -> StoredEntry:
+    """Give an entry its number, its texts made storable."""
+    return StoredEntry(
+        seq=seq,
+        run_id=run_id,
+        created_at=now,
+        kind=entry.kind,
+        content=clean(entry.content),
+        round=entry.round,
+        name=entry.name and clean(entry.name),
+        call_id=entry.call_id,
+        arguments=entry.arguments and clean(entry.arguments),
+        result=entry.result and clean(entry.result),
+        status=entry.status,
     )
 
 

@@ -8,48 +8,52 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
-from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
-from app.engine import TurnEngine
-from app.identity import SESSION_COOKIE, Permission, Scope, Sessions, permit
-from app.openapi import ASK, ASK_BODY, ASK_STREAM, ENTRIES, READY, RESUME, Problem
+from app.doors import Desk, credentials_of, new_cookies, problem, read_ask, read_json, refused
+from app.identity import Transport, Visit
+from app.openapi import (
+    ASK,
+    ASK_BODY,
+    ASK_STREAM,
+    ENTRIES,
+    READY,
+    RESUME,
+    SECURED,
+    SESSION,
+    SIGN_IN,
+    SIGN_OUT,
+    SIGNING_IN,
+    SIGNING_OUT,
+    SessionState,
+    operation_id,
+)
 from app.records import entry_json
-from app.runs import Run, RunHandle, RunHost
+from app.runs import Run, RunHandle
+from app.sessions import CSRF_COOKIE, SESSION_COOKIE
 from app.settings import Settings
-from schema.errors import BadEvent, BadMessage, ChatError, TryAgain
-from schema.events import Actor, Ask, Failed, encode
+from app.socket import converse
+from schema.errors import BadEvent, ChatError, TryAgain
+from schema.events import Ask, Failed, encode
 
 _log = logging.getLogger(__name__)
 
-_YEAR_S = 365 * 24 * 3600
 _PING_S = 15
 _SEND_TIMEOUT_S = 30
 _DRAIN_S = 10
 """How long a stream may go on when the server ends: longer than its run may."""
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What the doors need, alive while the application is."""
-
-    settings: Settings
-    sessions: Sessions
-    permission: Permission | None
-    engine: TurnEngine
-    host: RunHost
 
 
 _Answer = Callable[[Desk, Run], Awaitable[Response]]
@@ -72,6 +76,17 @@ class _Refused(Exception):
 class _ChatRoute(APIRoute):
     """Answers every refusal with our own body, so that no framework default reaches a client."""
 
+    allowed: frozenset[str] = frozenset()
+    """The methods of all routes on this path."""
+
+    async def handle(self, scope: Connection, receive: Receive, send: Send) -> None:
+        if scope["method"] in (self.methods or ()):
+            await super().handle(scope, receive, send)
+            return
+        response = problem(405, BadEvent.code, "This method is not supported here.")
+        response.headers["Allow"] = ", ".join(sorted(self.allowed))
+        await response(scope, receive, send)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
         handle = super().get_route_handler()
 
@@ -84,24 +99,31 @@ class _ChatRoute(APIRoute):
                 names = sorted({str(item["loc"][-1]) for item in error.errors()})
                 return problem(422, BadEvent.code, f"Not valid: {', '.join(names)}.")
             except ChatError as error:
-                return problem(error.status, error.code, str(error), error.retry_after_seconds)
+                return refused(error)
 
         return answer
 
 
-def problem(
-    status: int, code: str, detail: str, retry_after_seconds: int | None = None
-) -> JSONResponse:
-    """Build the one body of all refusals that have an HTTP status of their own."""
-    body = Problem(detail=detail, code=code)
-    headers = {"Retry-After": str(retry_after_seconds)} if retry_after_seconds else None
-    return JSONResponse(body.model_dump(), status, headers)
-
-
 def chat_router(settings: Settings, desk: Callable[[], Desk]) -> APIRouter:
     """Build the chat routes below ``settings.url``; ``desk`` gives the running parts."""
-    router = APIRouter(prefix=settings.url.rstrip("/"), tags=["chat"], route_class=_ChatRoute)
+    router = APIRouter(
+        prefix=settings.url.rstrip("/"),
+        tags=["chat"],
+        route_class=_ChatRoute,
+        generate_unique_id_function=operation_id,
+    )
+    _add_asking(router, desk)
+    _add_reading(router, desk)
+    _add_sessions(router, desk)
+    router.add_websocket_route(settings.url, partial(converse, desk=desk), name="socket")
+    chat_routes = [route for route in router.routes if isinstance(route, _ChatRoute)]
+    for route in chat_routes:
+        same_path = [other.methods or () for other in chat_routes if other.path == route.path]
+        route.allowed = frozenset[str]().union(*same_path)
+    return router
 
+
+def _add_asking(router: APIRouter, desk: Callable[[], Desk]) -> None:
     @router.post("/", response_class=Response, responses=ASK, openapi_extra=ASK_BODY)
     async def ask(request: Request) -> Response:
         """Ask a question and wait for the whole answer."""
@@ -112,7 +134,14 @@ def chat_router(settings: Settings, desk: Callable[[], Desk]) -> APIRouter:
         """Ask a question and follow the answer as it comes about."""
         return await _ask(request, desk(), _stream)
 
-    @router.get("/runs/{run_id}/events/", response_class=Response, responses=RESUME)
+
+def _add_reading(router: APIRouter, desk: Callable[[], Desk]) -> None:
+    @router.get(
+        "/runs/{run_id}/events/",
+        response_class=Response,
+        responses=RESUME,
+        openapi_extra=SECURED,
+    )
     async def events(
         request: Request,
         run_id: str,
@@ -122,13 +151,17 @@ def chat_router(settings: Settings, desk: Callable[[], Desk]) -> APIRouter:
     ) -> Response:
         """Follow a run from any event on: to resume after a broken connection, or to read again."""
         here = desk()
-        run = await here.host.find(run_id, here.sessions.visit(request.cookies).actor)
+        visit = await _enter(request, here, "sse")
+        run = await here.host.find(run_id, visit.actor)
         start = _cursor(run_id, last_event_id) if after is None else after
         response = _event_stream(here.host.tail(run, after=start, live=live))
         return _named(response, run)
 
     @router.get(
-        "/conversations/{conversation_id}/entries/", response_class=Response, responses=ENTRIES
+        "/conversations/{conversation_id}/entries/",
+        response_class=Response,
+        responses=ENTRIES,
+        openapi_extra=SECURED,
     )
     async def entries(
         request: Request,
@@ -138,18 +171,58 @@ def chat_router(settings: Settings, desk: Callable[[], Desk]) -> APIRouter:
     ) -> Response:
         """Read what a conversation holds, oldest first."""
         here = desk()
-        actor = here.sessions.visit(request.cookies).actor
-        page = await here.host.entries(conversation_id, actor, after=after, limit=limit)
+        visit = await _enter(request, here, "http")
+        page = await here.host.entries(conversation_id, visit.actor, after=after, limit=limit)
         items = [entry_json(entry) for entry in page.items]
         body = orjson.dumps({"items": items, "next": page.next})
         return Response(body, media_type="application/json")
 
-    return router
+
+def _add_sessions(router: APIRouter, desk: Callable[[], Desk]) -> None:
+    @router.get("/session/", response_class=Response, responses=SESSION, openapi_extra=SECURED)
+    async def session(request: Request) -> Response:
+        """Tell who asks and which CSRF token goes along; a new visitor gets a session."""
+        here = desk()
+        visit = await here.authenticator.authenticate(credentials_of(request, "http"))
+        return _session(here, visit, request)
+
+    @router.post("/session/", response_class=Response, responses=SIGN_IN, openapi_extra=SIGNING_IN)
+    async def sign_in(
+        request: Request,
+        claim: Annotated[bool, Query(description="Take over what the visitor has asked.")] = False,
+    ) -> Response:
+        """Exchange a bearer token for a session of its own; the session before is left behind."""
+        here, credentials = desk(), credentials_of(request, "http")
+        visit = await here.authenticator.sign_in(credentials)
+        visitor = here.authenticator.visitor(credentials)
+        if claim and visitor is not None:
+            await here.host.adopt(visitor, visit.actor)
+        return _session(here, visit, request)
+
+    @router.delete(
+        "/session/",
+        status_code=204,
+        response_class=Response,
+        responses=SIGN_OUT,
+        openapi_extra=SIGNING_OUT,
+    )
+    async def sign_out(request: Request) -> Response:
+        """End the browser's session: the next message is a new visitor's."""
+        desk().authenticator.sign_out(credentials_of(request, "http"))
+        response = Response(status_code=204)
+        for name in (SESSION_COOKIE, CSRF_COOKIE):
+            response.delete_cookie(name)
+        return response
 
 
 def health_router(is_ready: Callable[[], bool]) -> APIRouter:
     """Build the routes that a deployment watches."""
-    router = APIRouter(prefix="/health", tags=["health"], route_class=_ChatRoute)
+    router = APIRouter(
+        prefix="/health",
+        tags=["health"],
+        route_class=_ChatRoute,
+        generate_unique_id_function=operation_id,
+    )
 
     @router.get("/live")
     async def live() -> Health:
@@ -166,12 +239,22 @@ def health_router(is_ready: Callable[[], bool]) -> APIRouter:
     return router
 
 
+async def _enter(request: Request, desk: Desk, transport: Transport) -> Visit:
+    """Let in whoever may ask.
+
+    Raises: Denied, Unauthorized, TryAgain.
+    """
+    credentials = credentials_of(request, transport)
+    visit = await desk.authenticator.authenticate(credentials)
+    if request.method != "GET":
+        desk.authenticator.check_origin(visit, credentials)
+    await desk.authenticator.permit(visit, credentials)
+    return visit
+
+
 async def _ask(request: Request, desk: Desk, answer: _Answer) -> Response:
     """Take a message; a refusal that has no status of its own is an event like any other."""
-    visit = desk.sessions.visit(request.cookies)
-    desk.sessions.check_origin(visit, request.headers)
-    transport = "sse" if answer is _stream else "http"
-    await permit(desk.permission, visit.actor, _scope(request, visit.actor, transport))
+    visit = await _enter(request, desk, "sse" if answer is _stream else "http")
     try:
         run = await desk.engine.run(await _read_ask(request, desk.settings), visit.actor)
     except ChatError as error:
@@ -180,25 +263,25 @@ async def _ask(request: Request, desk: Desk, answer: _Answer) -> Response:
         response = _refusal(error, is_stream=answer is _stream)
     else:
         response = _named(await answer(desk, run), run)
-    for name, value in (visit.new_cookies or {}).items():
-        response.set_cookie(
-            name,
-            value,
-            max_age=_YEAR_S,
-            httponly=name == SESSION_COOKIE,
-            samesite="lax",
-            secure=request.url.scheme == "https",
-        )
+    return _known(response, desk, visit, request)
+
+
+def _known(response: Response, desk: Desk, visit: Visit, request: Request) -> Response:
+    """Give a new visitor the cookies to be known by."""
+    for name, value in new_cookies(desk, visit, request):
+        response.headers.append(name, value)
     return response
 
 
-def _scope(request: Request, actor: Actor, transport: Literal["http", "sse"]) -> Scope:
-    return Scope(
-        user=actor.subject if actor.is_signed_in else None,
-        session=None if actor.is_signed_in else actor.subject,
-        client=(request.client.host, request.client.port) if request.client else None,
-        transport=transport,
+def _session(desk: Desk, visit: Visit, request: Request) -> Response:
+    state = SessionState(
+        actor=visit.actor,
+        csrf_token=desk.authenticator.csrf_token(visit),
+        expires_at=visit.expires_at,
     )
+    response = Response(state.model_dump_json(), media_type="application/json")
+    response.headers["Cache-Control"] = "no-store"
+    return _known(response, desk, visit, request)
 
 
 # --- bodies in ------------------------------------------------------------------------------------
@@ -208,18 +291,7 @@ async def _read_ask(request: Request, settings: Settings) -> Ask:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise _Refused(415, "The body must be application/json.")
-    body = await _read(request, settings.max_body_bytes)
-    try:
-        data: object = orjson.loads(body) if body.strip() else {}
-    except orjson.JSONDecodeError as error:
-        raise BadEvent from error
-    try:
-        return Ask.model_validate(data)
-    except ValidationError as error:
-        fields = sorted({str(item["loc"][0]) for item in error.errors() if item["loc"]})
-        if not fields or fields == ["text"]:
-            raise BadMessage from error
-        raise BadMessage(f"Not valid: {', '.join(fields)}.") from error
+    return read_ask(read_json(await _read(request, settings.max_body_bytes)))
 
 
 async def _read(request: Request, limit: int) -> bytes:

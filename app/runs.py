@@ -14,6 +14,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Self
@@ -105,6 +106,18 @@ class RunHost:
             await asyncio.wait(tasks)
         self._beating.cancel()
 
+    async def adopt(self, visitor: Actor, actor: Actor) -> None:
+        """Give an actor the conversations of a visitor, and the runs in them.
+
+        Raises: TryAgain; then nothing has changed.
+        """
+        await _stored(
+            self._store.writer.submit(partial(records.adopt, visitor=visitor, actor=actor))
+        )
+        for held in self._held.values():
+            if owner_key(held.run.actor) == owner_key(visitor):
+                held.run = replace(held.run, actor=actor)
+
     # --- starting ---------------------------------------------------------------------------------
 
     async def start(self, ask: Ask, actor: Actor, turn: Turn) -> Run:
@@ -161,8 +174,10 @@ class RunHost:
                 closing = _unexpected(held.run, "let a cancellation escape", error)
         except Exception as error:
             closing = _unexpected(held.run, "failed", error)
+        is_stored = False
         try:
             await held.store(closing)
+            is_stored = True
         except LeaseLost:
             closing = Failed.of(Interrupted())
         except sqlite3.Error as error:
@@ -170,7 +185,10 @@ class RunHost:
         except Exception as error:
             closing = _unexpected(held.run, "could not be stored", error)
         held.show(closing)
-        self._ended.append((self._loop.time(), held.run.id))
+        if is_stored:
+            self._ended.append((self._loop.time(), held.run.id))
+        else:
+            del self._held[held.run.id]  # in the log, another end follows what is stored
         self._forget()
 
     def _forget(self) -> None:
@@ -266,7 +284,6 @@ class RunHost:
     async def _tail_log(self, run_id: RunId, after: int, live: bool) -> AsyncGenerator[bytes]:
         shortest, longest = _POLL_S
         pause_s, patience_s = shortest, _LAG_S
-        has_moved = False
         while not self._is_closing:
             query = partial(
                 records.read_log, run_id=run_id, after=after, claim=self._claim(), live=live
@@ -275,16 +292,15 @@ class RunHost:
             if page.is_orphaned:
                 await self._sweep()
                 continue
-            if page.last_seq > after:
-                after, has_moved, pause_s = page.last_seq, True, shortest
-                if page.frames:
-                    yield page.frames
-            # Of a lost run, a client may have seen another event under the closing one's number.
-            elif page.last_seq < after or (page.was_lost and not has_moved):
+            if after > page.own_seq:
                 if page.is_closed or patience_s <= 0:
                     yield await self._read(partial(records.resync, run_id=run_id))
                     return
                 patience_s -= pause_s
+            elif page.last_seq > after:
+                after, pause_s = page.last_seq, shortest
+                if page.frames:
+                    yield page.frames
             if page.is_closed:
                 return
             await asyncio.sleep(pause_s)

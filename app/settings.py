@@ -1,62 +1,127 @@
 """The settings, and the only reader of the environment.
 
-Every name is read from ``FRONTDESK_<NAME>``; a ``.env`` file in the working directory fills in what
-the environment does not set. Names and defaults are the seed's where the seed has them.
-Source: design.md 6.
+A setting is read from ``FRONTDESK_<NAME>``, a part of a nested one from
+``FRONTDESK_<NAME>__<PART>``, in upper or lower case. Before that, ``.env`` of the working directory
+fills in what the environment does not set: all that is in it, because libraries and projects read
+names of their own. Names and defaults are the seed's where the seed has them. Source: design.md 6.
 """
 
+import difflib
 import importlib
 import os
+import re
 import secrets
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal
-from zoneinfo import ZoneInfo, available_timezones
+from typing import Annotated, Self, cast, get_args
+from zoneinfo import ZoneInfo
 
+from dotenv import load_dotenv
+from dotenv.parser import parse_stream
 from pydantic import (
-    AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
-    PositiveInt,
-    StringConstraints,
     ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app import kinds
 from schema.errors import ConfigurationError
 
 DATA_FOLDER = Path(".frontdesk")
 """Where an installation without configuration keeps its database and its secret."""
+
+_PREFIX = "FRONTDESK_"
+_FIX = "Correct the environment or .env; `frontdesk settings` explains every setting."
 _OBJECT_FIX = 'Give it as "module:attribute", importable from the working directory.'
-_SECRET_CHARS = 16
-"""Fewer could be guessed."""
 _SECRET_FIX = "Set FRONTDESK_SESSION_SECRET, or delete the file so that it is made anew."
+_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+_PUBLISHED = (*_RSA, "ES256", "ES384", "ES512", "EdDSA")
+"""The algorithms of keys that an issuer publishes."""
 
 
-def _url(value: str) -> str:
-    """Give the base path one slash at each end: "chat", "/chat" and "/chat/" are the same."""
-    inner = "/".join(part for part in value.split("/") if part)
-    return f"/{inner}/" if inner else "/"
+class Jwt(BaseModel):
+    """Which bearer tokens are believed: those signed with one secret, or with published keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    secret: kinds.SigningKey | None = Field(
+        default=None,
+        repr=False,
+        description="What signs tokens, shared with their issuer; 48 characters for HS384, "
+        "64 for HS512.",
+    )
+    jwks_url: kinds.PrivateUrl | None = Field(
+        default=None,
+        description="Where the issuer publishes its keys: https, or http on this machine.",
+        examples=["https://login.example/.well-known/jwks.json"],
+    )
+    algorithms: kinds.List[str] = Field(
+        default=(),
+        description=f"What may sign. With a secret: {', '.join(kinds.KEY_CHARS)}; unset: HS256. "
+        f"With published keys: {', '.join(_PUBLISHED)}; unset: RS256 and ES256.",
+        examples=["ES256,EdDSA"],
+    )
+    issuer: kinds.Text | None = Field(default=None, description="The only accepted `iss`.")
+    audience: kinds.Text | None = Field(default=None, description="What `aud` must hold.")
+
+    @property
+    def allowed_algorithms(self) -> tuple[str, ...]:
+        """What may sign, the defaults included."""
+        return self.algorithms or (("HS256",) if self.secret else ("RS256", "ES256"))
+
+    @field_validator("algorithms")
+    @classmethod
+    def _fit_the_key(cls, algorithms: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        secret = info.data.get("secret")
+        if secret is None and info.data.get("jwks_url") is None:
+            return algorithms  # without a valid key, there is something else to tell
+        fitting = _PUBLISHED if secret is None else tuple(kinds.KEY_CHARS)
+        if not set(algorithms) <= set(fitting):
+            key = "published keys" if secret is None else "a secret"
+            raise ValueError(f"takes with {key} only {', '.join(fitting)}")
+        least = max((kinds.KEY_CHARS.get(name, 0) for name in algorithms), default=0)
+        if secret is not None and len(secret) < least:
+            raise ValueError(f"holds one that takes a secret of at least {least} characters")
+        return algorithms
+
+    @model_validator(mode="after")
+    def _has_one_key(self) -> Self:
+        names = "FRONTDESK_JWT__SECRET or FRONTDESK_JWT__JWKS_URL"
+        if self.secret is None and self.jwks_url is None:
+            raise ValueError(f"needs {names}")
+        if self.secret is not None and self.jwks_url is not None:
+            raise ValueError(f"takes {names}, not both")
+        return self
 
 
-def _timezone(value: object) -> object:
-    if isinstance(value, str):
-        if value not in available_timezones():
-            raise ValueError("must be an IANA time zone such as Europe/Berlin")
-        return ZoneInfo(value)
-    return value
+def _parts(value: object) -> object:
+    """Take the parts of a nested setting in any case, as their own variables are taken."""
+    if isinstance(value, dict):
+        # Of what types is checked later; a wrong key is told by its name.
+        parts = cast("dict[object, object]", value)
+        return {str(key).lower(): part for key, part in parts.items()}
+    if value is None or isinstance(value, BaseModel):
+        return value
+    raise ValueError("must be a JSON object; or set its parts, such as FRONTDESK_JWT__SECRET")
 
 
 class Settings(BaseSettings):
     """All settings with their defaults; immutable once loaded."""
 
     model_config = SettingsConfigDict(
-        env_prefix="FRONTDESK_",
+        env_prefix=_PREFIX,
         env_nested_delimiter="__",
-        env_file=".env",
-        extra="ignore",
+        extra="forbid",
         frozen=True,
         arbitrary_types_allowed=True,
         hide_input_in_errors=True,
@@ -65,65 +130,80 @@ class Settings(BaseSettings):
     enabled: bool = Field(
         default=True, description="Serve the chat routes; if false, they answer 404."
     )
-    url: Annotated[str, AfterValidator(_url)] = Field(
-        default="/chat/", description="Base path of the chat routes."
-    )
-    managers: str | None = Field(
+    url: kinds.Path = Field(default="/chat/", description="Base path of the chat routes.")
+    managers: kinds.Text | None = Field(
         default=None,
         description='The exposed managers as "module:attribute", for `uvicorn app.main:app`.',
     )
-    provider: str | Callable[[], object] = Field(
+    provider: kinds.Code = Field(
         default="auto",
         description='"auto", "offline", or the dotted path of a provider class.',
     )
-    permission: str | Callable[..., object] | None = Field(
+    permission: kinds.Code | None = Field(
         default=None,
         description="Called with (actor, scope); anything but a true answer denies. Or its path.",
     )
-    database_url: str | None = Field(
-        default=None, description="The chat database; unset: a SQLite file in ./.frontdesk/."
+    identity: kinds.Code | None = Field(
+        default=None,
+        description="Called with the credentials of a request, gives its actor. Or its path.",
     )
-    session_secret: Annotated[str, StringConstraints(min_length=_SECRET_CHARS)] | None = Field(
+    jwt: Annotated[Jwt | None, BeforeValidator(_parts)] = Field(
+        default=None, description="Which bearer tokens are believed; unset: none."
+    )
+    allowed_hosts: kinds.List[kinds.HostPattern] = Field(
+        default=(),
+        description="Host names that are served, `*.` for all below one, `*` for every one; "
+        "unset: those of this machine itself.",
+        examples=["desk.example,*.desk.example"],
+    )
+    allowed_origins: kinds.List[kinds.Origin] = Field(
+        default=(),
+        description="Other sites whose pages may ask.",
+        examples=["https://app.example,https://intranet.example:8443"],
+    )
+    database_url: kinds.Text | None = Field(
+        default=None,
+        repr=False,  # it may hold a password
+        description="The chat database; unset: a SQLite file in ./.frontdesk/.",
+    )
+    session_secret: kinds.Secret | None = Field(
         default=None,
         repr=False,
         description="Signs anonymous sessions; unset: made once in ./.frontdesk/secret.",
     )
     system_prompt: str = Field(default="", description="Instructions added to the built-in prompt.")
-    timezone: Annotated[ZoneInfo, BeforeValidator(_timezone)] = Field(
+    timezone: kinds.Timezone = Field(
         default=ZoneInfo("UTC"), description="The zone of dates told to the model."
     )
-    max_results: PositiveInt = Field(
+    max_results: kinds.Count = Field(
         default=200, description="Rows of one query page, as default and as limit."
     )
-    query_timeout_seconds: Annotated[float, Field(gt=0)] | None = Field(
+    query_timeout_seconds: kinds.Seconds | None = Field(
         default=None, description="Time limit of one data query."
     )
-    max_retries_per_message: Annotated[int, Field(ge=0)] = Field(
+    max_retries_per_message: kinds.Limit = Field(
         default=8, description="Data lookups (read tool calls) one message may use."
     )
-    max_mutations_per_message: Annotated[int, Field(ge=0)] = Field(
+    max_mutations_per_message: kinds.Limit = Field(
         default=8, description="Writes one message may use; counts into the rounds of a turn."
     )
-    max_total_rounds_per_message: PositiveInt | None = Field(
-        default=None,
-        description="Provider rounds of one turn; unset: lookups + writes + 2.",
+    max_total_rounds_per_message: kinds.Count | None = Field(
+        default=None, description="Provider rounds of one turn; unset: lookups + writes + 2."
     )
-    max_recent_messages: PositiveInt = Field(
+    max_recent_messages: kinds.Count = Field(
         default=20, description="Newest stored entries that a model is shown."
     )
-    max_message_chars: PositiveInt = Field(
+    max_message_chars: kinds.Count = Field(
         default=20_000, description="Longest accepted message text."
     )
-    max_body_bytes: PositiveInt = Field(default=262_144, description="Largest accepted body.")
-    turn_timeout_seconds: Annotated[float, Field(gt=0)] = Field(
+    max_body_bytes: kinds.Count = Field(default=262_144, description="Largest accepted body.")
+    turn_timeout_seconds: kinds.Seconds = Field(
         default=300, description="Time limit of one whole turn."
     )
-    run_stale_seconds: Annotated[float, Field(gt=0)] = Field(
+    run_stale_seconds: kinds.Seconds = Field(
         default=30, description="Silence after which a run's process counts as gone."
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severe log record shown."
-    )
+    log_level: kinds.LogLevel = Field(default="info", description="Least severe log record shown.")
 
     @property
     def rounds(self) -> int:
@@ -137,19 +217,92 @@ class Settings(BaseSettings):
         return self.database_url or f"sqlite+aiosqlite:///{DATA_FOLDER}/frontdesk.db"
 
 
-def load_settings(**overrides: object) -> Settings:
-    """Read the environment; ``overrides`` win over it.
+def named_fields(model: type[BaseModel] = Settings, prefix: str = _PREFIX) -> dict[str, FieldInfo]:
+    """Map each name in the environment to its setting; the parts of a nested one follow it."""
+    named: dict[str, FieldInfo] = {}
+    for name, field in model.model_fields.items():
+        own = f"{prefix}{name.upper()}"
+        named[own] = field
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                named |= named_fields(kind, f"{own}__")
+    return named
 
-    Raises: ConfigurationError E002, naming each wrong setting and what it takes.
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read .env and the environment; ``overrides`` win over both.
+
+    Raises: ConfigurationError E002, naming each wrong or unknown setting, but never a value.
     """
+    _load_env_file(Path(".env").absolute())
+    problems = [_unknown(name) for name in _unknown_names()]
     try:
-        return Settings(**overrides)  # pyright: ignore[reportArgumentType]
+        settings = Settings(**overrides)  # pyright: ignore[reportArgumentType]
     except ValidationError as error:
-        problems = "; ".join(
-            f"FRONTDESK_{'__'.join(str(part) for part in item['loc']).upper()} {item['msg']}"
-            for item in error.errors(include_url=False, include_input=False)
-        )
-        raise ConfigurationError("E002", f"{problems}.", "Correct the environment.") from error
+        raise _wrong([*problems, *_problems(error)]) from error
+    if problems:
+        raise _wrong(problems)
+    return settings
+
+
+def _wrong(problems: list[str]) -> ConfigurationError:
+    return ConfigurationError("E002", f"{'; '.join(dict.fromkeys(problems))}.", _FIX)
+
+
+def _problems(error: ValidationError) -> Iterator[str]:
+    for item in error.errors(include_url=False, include_input=False):
+        name = _PREFIX + "__".join(part for part in item["loc"] if isinstance(part, str)).upper()
+        entry = "".join(f" entry {part + 1}" for part in item["loc"] if isinstance(part, int))
+        reason = re.sub("^(Value error, |Input |String )", "", item["msg"])
+        yield _unknown(name) if item["type"] == "extra_forbidden" else f"{name}{entry} {reason}"
+
+
+def _unknown(name: str) -> str:
+    [closest] = difflib.get_close_matches(name.upper(), named_fields(), n=1, cutoff=0)
+    return f"{name.upper()} is not a setting, the closest one is {closest}"
+
+
+def _unknown_names() -> list[str]:
+    ours = sorted(name for name in os.environ if name.upper().startswith(_PREFIX))
+    # Kubernetes tells each pod of its services by such names, and one may be called "frontdesk".
+    services = [
+        name.removesuffix("SERVICE_HOST") for name in ours if name.endswith("_SERVICE_HOST")
+    ]
+    told = tuple(f"{service}{what}" for service in services for what in ("SERVICE_", "PORT"))
+    known = named_fields()
+    return [name for name in ours if name.upper() not in known and not name.startswith(told)]
+
+
+def _load_env_file(file: Path) -> None:
+    """Fill in what the environment does not set."""
+    before = set(os.environ)
+    try:
+        text = file.read_text("utf-8")
+        for line in parse_stream(StringIO(text)):
+            if line.error:
+                blank = line.original.string.removesuffix(line.original.string.lstrip())
+                number = line.original.line + blank.count("\n")
+                raise ValueError(f"line {number} is not NAME=value")
+        load_dotenv(stream=StringIO(text))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        reason = "it is not UTF-8" if isinstance(error, UnicodeError) else reason
+        raise ConfigurationError(
+            "E002", f"{file} can't be read: {reason}.", "Correct the file, or take it away."
+        ) from error
+    ours = {name.upper() for name in before if name.upper().startswith(_PREFIX)}
+    for name in os.environ.keys() - before:
+        # Our names are the same in any case, and a nested setting is given with all its parts.
+        if {name.upper(), name.upper().partition("__")[0]} & ours:
+            del os.environ[name]
+
+
+# --- code and secrets -----------------------------------------------------------------------------
 
 
 def load_object(name: str, path: str, *, id: str = "E002", fix: str = _OBJECT_FIX) -> object:
@@ -172,6 +325,22 @@ def load_object(name: str, path: str, *, id: str = "E002", fix: str = _OBJECT_FI
     return found
 
 
+def load_callable(name: str, value: object) -> Callable[..., object] | None:
+    """Return what the setting ``name`` has called: ``value``, or what is found at that path.
+
+    Raises: ConfigurationError E002 with the reason.
+    """
+    if value is None:
+        return None
+    found = load_object(name, value) if isinstance(value, str) else value
+    if not callable(found):
+        shown = value if isinstance(value, str) else type(value).__name__
+        raise ConfigurationError(
+            "E002", f"FRONTDESK_{name.upper()}={shown} can't be called.", "Name a function."
+        )
+    return found
+
+
 def session_secret(settings: Settings, warn: Callable[[str], None]) -> str:
     """Return the signing secret; without a setting, make one once and keep it in a private file."""
     if settings.session_secret is not None:
@@ -189,7 +358,7 @@ def session_secret(settings: Settings, warn: Callable[[str], None]) -> str:
         raise ConfigurationError(
             "E002", f"The session secret {path} can't be kept: {error}.", _SECRET_FIX
         ) from error
-    if len(secret) < _SECRET_CHARS:
+    if len(secret) < kinds.SECRET_CHARS:
         raise ConfigurationError("E002", f"The session secret {path} is too short.", _SECRET_FIX)
     return secret
 

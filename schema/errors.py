@@ -3,6 +3,7 @@
     ChatError            the client: a stable code and a fixed public sentence
     ├── BadMessage       bad_message
     ├── BadEvent         bad_event
+    ├── Unauthorized     unauthorized
     ├── Denied           denied
     ├── NotFound         not_found
     ├── TurnInProgress   turn_in_progress
@@ -62,6 +63,14 @@ class BadEvent(ChatError):
 
     code = "bad_event"
     public = "The request is malformed."
+
+
+class Unauthorized(ChatError):
+    """The credentials that came along are not valid, or not any more."""
+
+    code = "unauthorized"
+    public = "The credentials are not valid."
+    status = 401
 
 
 class Denied(ChatError):

@@ -265,3 +265,26 @@ class Ask(BaseModel):
         max_length=200,
         description="Makes the request repeatable: the same id and text give the first run again.",
     )
+
+
+class MessageFrame(Ask):
+    """A user message over a WebSocket."""
+
+    type: Literal["message"]
+
+
+class AttachFrame(BaseModel):
+    """Follow a run over a WebSocket, from any event on: to resume, or to read again."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+    type: Literal["attach"]
+    run_id: RunId = Field(description="One of your runs.")
+    after: int = Field(default=0, ge=0, description="The last event you have.")
+    live: bool = Field(default=False, description="As in the message that started it.")
+
+
+ClientFrame = TypeAliasType(
+    "ClientFrame", Annotated[MessageFrame | AttachFrame, Field(discriminator="type")]
+)
+"""What a client may send over a WebSocket."""

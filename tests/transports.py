@@ -1,7 +1,15 @@
 """One way to ask over every transport: a journey is written once and runs over all of them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+import secrets
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -11,18 +19,29 @@ from typing import Literal, Protocol
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from sockets import Socket, events_in, open_socket
 
+from app.doors import Desk
 from app.identity import CSRF_COOKIE, CSRF_HEADER
 from app.main import create_app, open_desk
-from app.routes import Desk
 from app.settings import Settings
 from providers import Script
 from schema import Managers
 from schema.errors import ChatError
-from schema.events import EVENTS, Ask, Event, Failed, Json, JsonObject, TextChunk, ToolResult
+from schema.events import (
+    EVENTS,
+    Actor,
+    Ask,
+    Event,
+    Failed,
+    Json,
+    JsonObject,
+    TextChunk,
+    ToolResult,
+)
 
-Transport = Literal["engine", "http", "sse"]
-TRANSPORTS: tuple[Transport, ...] = ("engine", "http", "sse")
+Transport = Literal["engine", "http", "sse", "ws"]
+TRANSPORTS: tuple[Transport, ...] = ("engine", "http", "sse", "ws")
 
 
 class Visitor(Protocol):
@@ -50,6 +69,12 @@ class Chat:
         assert isinstance(self.visitor, HttpVisitor)
         return self.visitor
 
+    @property
+    def page(self) -> "WsVisitor":
+        """The first visitor, if the transport is the WebSocket."""
+        assert isinstance(self.visitor, WsVisitor)
+        return self.visitor
+
     async def ask(self, text: str, **fields: Json) -> list[Event]:
         """Ask as the first visitor."""
         return await self.visitor.ask(text, **fields)
@@ -70,9 +95,12 @@ async def open_chat(
     else:
         async with serve(create_app(managers, configured)) as base_url, AsyncExitStack() as stack:
 
-            def new_visitor() -> HttpVisitor:
-                visitor = HttpVisitor(base_url, transport)
-                stack.push_async_callback(visitor.client.aclose)
+            def new_visitor() -> HttpVisitor | WsVisitor:
+                if transport == "ws":
+                    visitor = WsVisitor(base_url)
+                else:
+                    visitor = HttpVisitor(base_url, transport)
+                stack.push_async_callback(visitor.close)
                 return visitor
 
             yield Chat(script, new_visitor)
@@ -115,7 +143,7 @@ class EngineVisitor:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._actor = desk.sessions.visit({}).actor
+        self._actor = Actor("session", secrets.token_hex(8))
 
     async def ask(self, text: str, **fields: Json) -> list[Event]:
         """Run a command; what the engine refuses is the event that a transport would show."""
@@ -135,6 +163,9 @@ class HttpVisitor:
         self.client = httpx.AsyncClient(base_url=base_url, timeout=30)
         self._path = "/chat/" if transport == "http" else "/chat/stream/"
 
+    async def close(self) -> None:
+        await self.client.aclose()
+
     async def post(self, path: str, body: object) -> httpx.Response:
         """Post JSON and return the whole response."""
         token = self.client.cookies.get(CSRF_COOKIE)
@@ -153,6 +184,35 @@ class HttpVisitor:
         events = [EVENTS.validate_python(event) for event in envelope["events"]]
         assert envelope["answer"] == answer(events)
         return events
+
+
+class WsVisitor:
+    """Asks over a WebSocket like a browser's page: all questions over one, and it keeps cookies."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url, self.cookies = base_url, httpx.Cookies()
+        self._sockets: list[Socket] = []
+
+    async def connect(
+        self,
+        headers: Mapping[str, str] | None = None,
+        subprotocols: Sequence[str] = (),
+        **place: str,
+    ) -> Socket:
+        """Open one more socket of the same browser."""
+        opened = await open_socket(self.base_url, self.cookies, headers, subprotocols, **place)
+        self._sockets.append(opened)
+        return opened
+
+    async def ask(self, text: str, **fields: Json) -> list[Event]:
+        """Send a message and return its events, whose frames are named as they must be."""
+        opened = self._sockets[0] if self._sockets else await self.connect()
+        await opened.ask(text, **fields)
+        return events_in(await opened.receive_turn())
+
+    async def close(self) -> None:
+        for opened in self._sockets:
+            await opened.close()
 
 
 def events_of(stream: bytes) -> list[Event]:

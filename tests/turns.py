@@ -125,5 +125,12 @@ def rows(database: Path, query: str) -> list[tuple[object, ...]]:
         return connection.execute(query).fetchall()
 
 
+def snapshot(database: Path, copy: Path) -> str:
+    """Copy a database as it is now: what would be left if everybody who uses it were killed."""
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    return f"sqlite+aiosqlite:///{copy}"
+
+
 def told(entries: tuple[StoredEntry, ...]) -> list[tuple[int, str, str]]:
     return [(entry.seq, entry.kind, entry.content) for entry in entries]

@@ -1,18 +1,46 @@
 """The command as a newcomer meets it: what it serves, and what it says when something is amiss."""
 
+import os
 import re
 import socket
 import sqlite3
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 from processes import FRONTDESK, UVICORN, ask, run, serving
+from typer.models import CommandInfo
+from typer.testing import CliRunner, Result
+
+from app.addresses import is_loopback
+from app.cli import cli
+from app.reference import reference
+from app.settings import Jwt
+from app.tokens import Tokens, actor_of, expires_at
+from schema.errors import ConfigurationError
+from schema.events import Actor
 
 TOY = "app.demo.toy:managers"
+KEY = "k" * 48
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory for commands that run in this process."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def invoke(*command: str, **settings: str) -> Result:
+    """Run a command in this process, with only the given settings."""
+    others = {name: None for name in os.environ if name.upper().startswith("FRONTDESK_")}
+    given = {f"FRONTDESK_{name.upper()}": value for name, value in settings.items()}
+    return CliRunner().invoke(cli, command, env={**others, **given})
 
 
 def test_the_demo_serves_without_any_configuration(tmp_path: Path) -> None:
@@ -22,6 +50,38 @@ def test_the_demo_serves_without_any_configuration(tmp_path: Path) -> None:
     assert secret.stat().st_mode & 0o777 == 0o600
     with serving(tmp_path, FRONTDESK, "demo", "toy") as url:
         assert "3" in ask(url, "How many parts are there?")
+
+
+def test_a_demo_can_be_served_to_others_under_names_that_are_allowed(tmp_path: Path) -> None:
+    command = (FRONTDESK, "demo", "toy", "--host", "0.0.0.0")
+    with serving(tmp_path, *command, allowed_hosts="desk.example,127.0.0.1") as url:
+        assert "3" in ask(url, "How many parts are there?")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "shown"),
+    [("", "127.0.0.2"), ("*", "127.0.0.2"), ("*.a,desk.example", "desk.example")],
+)
+def test_the_demo_says_under_which_name_it_is_served(
+    tmp_path: Path, allowed: str, shown: str
+) -> None:
+    with socket.create_server(("127.0.0.2", 0)) as free:
+        port = free.getsockname()[1]
+    command = (FRONTDESK, "demo", "toy", "--host", "127.0.0.2", "--port", str(port))
+    environment = {**os.environ, "FRONTDESK_ALLOWED_HOSTS": allowed}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        said = "".join(process.stdout.readline() for _ in range(5))
+        process.terminate()
+    assert said.count(f"http://{shown}:{port}/") == 2
+
+
+def test_env_file_of_the_working_directory_is_read(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"FRONTDESK_MANAGERS={TOY}\nFRONTDESK_URL=/desk/\n")
+    with serving(tmp_path, UVICORN, "app.main:app", url="/chat/") as url:
+        assert "Steel" in ask(url, "List all materials")
 
 
 def test_uvicorn_serves_the_managers_that_the_environment_names(tmp_path: Path) -> None:
@@ -86,7 +146,7 @@ def test_a_server_that_is_told_to_end_ends_its_answers_with_an_event(
 def test_a_client_that_does_not_read_can_not_keep_a_server_from_ending(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     body = b'{"text":"%b"}' % (b"much " * 50)
-    head = b"POST /chat/stream/ HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    head = b"POST /chat/stream/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         with serving(tmp_path, UVICORN, "app.main:app", managers=TOY, provider="slow.Slow") as url:
@@ -123,6 +183,16 @@ def test_a_database_of_a_newer_version_is_named(tmp_path: Path) -> None:
         (["serve"], {"managers": TOY, "timezone": "Mars"}, "FRONTDESK_TIMEZONE.*IANA"),
         (["serve"], {"managers": TOY, "provider": "nowhere.Model"}, "nowhere"),
         (["serve"], {"managers": TOY, "permission": "os:name"}, "FRONTDESK_PERMISSION"),
+        (["serve"], {"managers": TOY, "identity": "os:name"}, "FRONTDESK_IDENTITY"),
+        (
+            ["serve"],
+            {"managers": TOY, "max_reslts": "1"},
+            "MAX_RESLTS is no.*FRONTDESK_MAX_RESULTS",
+        ),
+        (["serve", "--host", "0.0.0.0"], {}, "FRONTDESK_ALLOWED_HOSTS is not set.*=desk.example"),
+        (["demo", "--host", "0.0.0.0"], {}, "FRONTDESK_ALLOWED_HOSTS is not set.*=desk.example"),
+        (["token", "anna"], {}, "FRONTDESK_JWT__SECRET.*not set.*secrets.token_urlsafe"),
+        (["token", " "], {"jwt__secret": KEY}, "subject.*blank"),
         (["check"], {}, "FRONTDESK_MANAGERS is not set"),
         (["check"], {"managers": TOY, "provider": "nowhere.Model"}, "nowhere"),
         (["migrate"], {"database_url": "sqlite:///garbage.db"}, "garbage.db can't be migrated"),
@@ -156,6 +226,106 @@ def test_a_port_in_use_is_told_before_anything_is_loaded(tmp_path: Path) -> None
     assert ended.returncode == 2
     assert f"Port {port}" in ended.stderr
     assert not (tmp_path / ".frontdesk").exists()
+
+
+@pytest.mark.parametrize("command", [["serve"], ["demo", "toy"]])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.5"])
+def test_names_that_are_missing_are_told_before_anything_is_loaded(
+    here: Path, command: list[str], host: str
+) -> None:
+    ended = invoke(*command, "--host", host, managers="no_such_shop:managers")
+    assert isinstance(ended.exception, ConfigurationError)
+    assert str(ended.exception) == (
+        f"E002: --host {host} serves other machines, and FRONTDESK_ALLOWED_HOSTS is not set. "
+        "Set it to the names they use, e.g. FRONTDESK_ALLOWED_HOSTS=desk.example,10.0.0.5."
+    )
+    assert not list(here.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        *[
+            (host, True)
+            for host in ("localhost", "LocalHost", "127.0.0.1", "127.8.8.8", "::1", "[::1]")
+        ],
+        *[
+            (host, False)
+            for host in ("", "0.0.0.0", "::", "10.0.0.5", "a.localhost.example", "127.1")
+        ],
+    ],
+)
+def test_only_what_always_means_this_machine_is_loopback(host: str, is_own: bool) -> None:
+    assert is_loopback(host) is is_own
+
+
+async def test_a_token_is_printed_alone_and_believed(tmp_path: Path) -> None:
+    asked = ("--hours", "2", "--tenant", "acme", "--scope", "read", "--scope", "write", "--service")
+    key = {"jwt__secret": KEY, "jwt__algorithms": "HS384,HS256", "jwt__issuer": "shop"}
+    before = datetime.now(UTC).replace(microsecond=0)
+    ended = run(tmp_path, FRONTDESK, "token", "anna", *asked, **key)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+\n", ended.stdout)
+    jwt = Jwt(secret=KEY, algorithms=("HS384",), issuer="shop")
+    async with Tokens(jwt, now=lambda: datetime.now(UTC)) as tokens:
+        claims = await tokens.claims(ended.stdout.strip())
+    assert actor_of(claims) == Actor("service", "anna", "acme", frozenset({"read", "write"}))
+    lifetime = expires_at(claims) - before
+    assert timedelta(hours=2) <= lifetime < timedelta(hours=2, minutes=1)
+
+
+async def test_a_token_is_for_a_person_and_an_hour_unless_told_otherwise(tmp_path: Path) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    ended = run(tmp_path, FRONTDESK, "token", "anna", jwt__secret=KEY)
+    async with Tokens(Jwt(secret=KEY), now=lambda: datetime.now(UTC)) as tokens:
+        claims = await tokens.claims(ended.stdout.strip())
+    assert actor_of(claims) == Actor("user", "anna")
+    assert timedelta(hours=1) <= expires_at(claims) - before < timedelta(hours=1, minutes=1)
+
+
+def test_the_settings_are_explained_whatever_they_are(tmp_path: Path) -> None:
+    ended = run(tmp_path, FRONTDESK, "settings", max_results="many", colour="red")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == reference()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("settings", [{}, {"jwt__jwks_url": "https://login.example/keys"}])
+def test_a_token_that_can_not_be_signed_names_the_secret_and_how_to_make_one(
+    settings: dict[str, str],
+) -> None:
+    ended = invoke("token", "anna", **settings)
+    assert isinstance(ended.exception, ConfigurationError)
+    assert str(ended.exception) == (
+        "E002: Tokens are signed with FRONTDESK_JWT__SECRET, which is not set. "
+        "Make one with `python3 -c 'import secrets; print(secrets.token_urlsafe(48))'`."
+    )
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ([""], "subject.*blank"),
+        (["anna", "--tenant", " "], "tenant.*blank"),
+        (["anna", "--hours", "0"], "hours.*or equal to 1"),
+        (["anna", "--hours", "9000"], "hours.*or equal to 8760"),
+        (["anna", "--scope"], "scope"),
+        ([], "subject"),
+    ],
+)
+def test_a_token_that_nobody_would_believe_is_not_made(command: list[str], said: str) -> None:
+    ended = invoke("token", *command, jwt__secret=KEY)
+    assert ended.exit_code == 2
+    assert re.search(said, ended.output)
+
+
+@pytest.mark.parametrize("command", cli.registered_commands)
+def test_every_command_shows_an_example(command: CommandInfo) -> None:
+    assert command.callback is not None
+    name = command.name or command.callback.__name__
+    shown = " ".join(invoke(name, "--help").output.split())
+    assert re.search(rf"Example: .*frontdesk {name}", shown)
 
 
 def test_migrate_can_be_repeated(tmp_path: Path) -> None:

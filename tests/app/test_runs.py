@@ -246,7 +246,8 @@ async def test_an_entry_that_cannot_be_stored_is_an_error_of_ours(
 ) -> None:
     clock = Clock()
     async with hosting(url, now=clock) as host:
-        run = await play(host, NewEntry("assistant", "Well", round=2**70))
+        turn = script(NewEntry("assistant", "Well", round=2**70))
+        run = await host.start(Ask(text="Hi"), ANN, turn)
         last = events(await read(host, run))[-1]
         assert isinstance(last, Failed)
         assert last.code == "chat_error"

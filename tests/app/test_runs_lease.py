@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sqlite3
+import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator
@@ -126,18 +127,20 @@ async def test_a_silent_holder_is_replaced_and_writes_nothing_more(
         assert isinstance(shown[-1], Failed)
         assert shown[-1].code == "interrupted"
         stored = await read(two, lost, live=True)
-        assert numbers(stored) == [1, 2, 3, 4]
+        assert numbers(stored) == [1, 2, 3, 4, 5, 6]
         assert isinstance(events(stored)[-1], Failed)
+        assert await read(one, lost, live=True) == stored
         entries = (await two.entries(run.conversation_id, ANN)).items
-        assert [(seq, kind) for seq, kind, _ in told(entries)] == [
-            (1, "user"),
-            (2, "error"),
-            (3, "user"),
-            (4, "assistant"),
+        assert told(entries) == [
+            (1, "user", "Hi"),
+            (2, "assistant", "first"),
+            (3, "error", shown[-1].message),
+            (4, "user", "Hi"),
+            (5, "assistant", "Here."),
         ]
-        assert told(run.window) == told(entries[:2])
+        assert told(run.window) == told(entries[:3])
     assert rows(database, "SELECT status, error_code, last_seq, was_lost FROM chat_runs") == [
-        ("interrupted", "interrupted", 4, 1),
+        ("interrupted", "interrupted", 6, 1),
         ("done", None, 4, 0),
     ]
 
@@ -284,8 +287,22 @@ async def test_a_killed_process_is_replaced_at_once(url: str, database: Path) ->
         await process.wait()
         run = await play(host)
         assert run.conversation_id == lost.conversation_id
-        assert numbers(await read(host, lost, live=True)) == [1, 2, 3, 4]
+        assert numbers(await read(host, lost, live=True)) == [1, 2, 3, 4, 5, 6]
     assert rows(database, "SELECT status FROM chat_runs") == [("interrupted",), ("done",)]
+
+
+def test_a_process_that_nobody_has_asked_how_it_ended_is_dead() -> None:
+    name = "import time; from app import leases; print(leases.this_process(), flush=True)"
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{name}; time.sleep(60)"], cwd=root, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        holder = process.stdout.readline().decode().strip()
+        assert not leases.is_dead(holder)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert leases.is_dead(holder)
 
 
 def test_only_a_process_of_this_machine_that_is_gone_is_dead() -> None:

@@ -218,7 +218,7 @@ async def test_a_cursor_beyond_a_run_at_work_elsewhere_waits_a_moment_and_resync
 
 
 async def test_whoever_saw_more_of_a_lost_run_than_was_stored_is_resynced(url: str) -> None:
-    """The number of the closing event may have been another event's before the process went."""
+    """The numbers of the last events may have been those of others before the process went."""
     clock, gate = Clock(), Gate()
     async with Store.open(url) as store, RunHost(store, now=clock, grace_s=0) as one:
         run = await one.start(Ask(text="Hi"), ANN, gate.turn)
@@ -227,13 +227,17 @@ async def test_whoever_saw_more_of_a_lost_run_than_was_stored_is_resynced(url: s
         clock.move(31)
         async with hosting(url, now=clock) as two:
             whole = await read(two, run, live=True)
-            assert numbers(whole) == [1, 2, 3, 4]
+            assert numbers(whole) == [1, 2, 3, 4, 5, 6]
             assert isinstance(events(whole)[-1], Failed)
-            assert await read(two, run, after=3) != b""
-            for after in (4, 5):
+            for after in (0, 1, 2, 3):
+                rest = await read(two, run, after=after, live=True)
+                assert whole.endswith(rest)
+                assert numbers(rest)[0] == after + 1
+            for after in (4, 5, 6, 7):
                 [event] = events(await read(two, run, after=after))
                 assert isinstance(event, Resync)
-                assert (event.status, event.last_seq) == ("interrupted", 4)
+                assert (event.status, event.last_seq) == ("interrupted", 6)
+                assert len(event.entries) == 3
 
 
 async def test_a_deleted_run_is_not_found(url: str) -> None:

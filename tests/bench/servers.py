@@ -1,26 +1,22 @@
 """The servers that the benchmark loads: ours with a model that answers at once, and a bare stream.
 
-python tests/bench/servers.py ours|bare PORT FOLDER
+uvicorn --app-dir tests/bench --factory servers:ours
 """
 
-import asyncio
-import sys
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
-import uvicorn
+from fastapi import FastAPI
 from sqlalchemy import MetaData, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import registry
 from sqlmodel import Field, Relationship, SQLModel
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from app.main import create_app
 from app.settings import Settings
-from app.store import migrate
 from providers.base import (
     ChatEvent,
     DoneEvent,
@@ -98,7 +94,7 @@ def bench_managers() -> Managers:
     return managers
 
 
-def _bare_app() -> Starlette:
+def bare() -> Starlette:
     """Stream the same number of frames of the same size, and do nothing else."""
     result = '{"type":"tool_result","result":"' + "x" * 1500 + '"}'
     frames = [b'id: r:1\ndata: {"type":"tool_call"}\n\n', f"id: r:2\ndata: {result}\n\n".encode()]
@@ -116,20 +112,17 @@ def _bare_app() -> Starlette:
         await request.body()
         return StreamingResponse(body(), media_type="text/event-stream")
 
-    return Starlette(routes=[Route("/chat/stream/", stream, methods=["POST"])])
+    async def ready(_: Request) -> Response:
+        return Response()
+
+    return Starlette(
+        routes=[
+            Route("/chat/stream/", stream, methods=["POST"]),
+            Route("/health/ready", ready),
+        ]
+    )
 
 
-def main(kind: str, port: int, folder: Path) -> None:
-    """Serve one side of the comparison."""
-    if kind == "bare":
-        app = _bare_app()
-    else:
-        url = f"sqlite+aiosqlite:///{folder}/bench.db"
-        asyncio.run(migrate(url))
-        settings = Settings(database_url=url, provider=AtOnce, session_secret="b" * 32)
-        app = create_app(bench_managers(), settings)
-    uvicorn.run(app, port=port, log_level="warning", access_log=False)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+def ours() -> FastAPI:
+    """Serve the two tables; all files are those of the working directory."""
+    return create_app(bench_managers(), Settings(provider=AtOnce, session_secret="b" * 32))

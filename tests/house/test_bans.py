@@ -29,6 +29,7 @@ CATCHERS = {
     ("app/engine.py", "_turn"),
     ("app/runs.py", "_work"),
     ("app/settings.py", "load_object"),
+    ("app/socket.py", "go_on"),
     ("app/writer.py", "_commit"),
     ("app/writer.py", "_run_in_savepoint"),
     ("providers/__init__.py", "load_provider"),

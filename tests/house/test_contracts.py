@@ -25,6 +25,7 @@ BREACHES = {
     "the web ends above the engine": ("schema/errors.py", "import starlette.requests"),
     "doors to sqlmodel": ("schema/tools.py", "import sqlmodel"),
     "doors to strawberry": ("schema/index.py", "import strawberry.types"),
+    "doors to joserfc": ("app/identity.py", "def late():\n    import joserfc"),
     "no door yet": ("providers/base.py", "def late():\n    import litellm"),
 }
 

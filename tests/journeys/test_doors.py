@@ -29,7 +29,8 @@ def route(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 async def door(manufacturing_url: str) -> AsyncGenerator[tuple[HttpVisitor, Chat]]:
     """A visitor of a running server, and its chat."""
-    async with open_chat("http", managers, manufacturing_url, max_body_bytes=2_000) as chat:
+    settings = {"max_body_bytes": 2_000, "allowed_hosts": ("127.0.0.1", "a.example")}
+    async with open_chat("http", managers, manufacturing_url, **settings) as chat:
         yield chat.browser, chat
 
 

@@ -1,0 +1,103 @@
+"""What the doors over HTTP and WebSocket share: the running parts, who comes in, what is said.
+
+Source: design.md 4.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import orjson
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from app.engine import TurnEngine
+from app.identity import Authenticator, Credentials, Transport, Visit
+from app.openapi import Problem
+from app.runs import RunHost
+from app.sessions import SESSION_COOKIE
+from app.settings import Settings
+from schema.errors import BadEvent, BadMessage, ChatError
+from schema.events import Ask
+
+_YEAR_S = 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What the doors need, alive while the application is."""
+
+    settings: Settings
+    authenticator: Authenticator
+    engine: TurnEngine
+    host: RunHost
+
+
+def credentials_of(connection: HTTPConnection, transport: Transport) -> Credentials:
+    """Read what a request or a WebSocket's handshake says of who sends it."""
+    client = connection.client
+    return Credentials(
+        headers=connection.headers,
+        cookies=connection.cookies,
+        client=(client.host, client.port) if client else None,
+        transport=transport,
+    )
+
+
+def new_cookies(desk: Desk, visit: Visit, connection: HTTPConnection) -> Iterator[tuple[str, str]]:
+    """Write the ``Set-Cookie`` headers of a visitor who has no session yet."""
+    response = Response()
+    for name, value in desk.authenticator.cookies(visit).items():
+        response.set_cookie(
+            name,
+            value,
+            max_age=_YEAR_S,
+            httponly=name == SESSION_COOKIE,
+            samesite="lax",
+            secure=connection.url.scheme in ("https", "wss"),
+        )
+    return ((n, v) for n, v in response.headers.items() if n == "set-cookie")
+
+
+def read_json(text: bytes | str) -> object:
+    """Read what a client has sent; nothing at all is an empty object.
+
+    Raises: BadEvent for malformed JSON, and for JSON nested too deeply to be read.
+    """
+    try:
+        return orjson.loads(text) if text.strip() else {}
+    except orjson.JSONDecodeError as error:
+        raise BadEvent from error
+
+
+def read_ask(data: object) -> Ask:
+    """Take a message from JSON.
+
+    Raises: BadMessage, naming the fields that are not valid.
+    """
+    try:
+        return Ask.model_validate(data)
+    except ValidationError as error:
+        fields = sorted({str(item["loc"][0]) for item in error.errors() if item["loc"]})
+        if not fields or fields == ["text"]:
+            raise BadMessage from error
+        raise BadMessage(f"Not valid: {', '.join(fields)}.") from error
+
+
+def problem(
+    status: int, code: str, detail: str, retry_after_seconds: int | None = None
+) -> JSONResponse:
+    """Build the one body of all refusals that have an HTTP status of their own."""
+    body = Problem(detail=detail, code=code)
+    response = JSONResponse(body.model_dump(), status)
+    if retry_after_seconds:
+        response.headers["Retry-After"] = str(retry_after_seconds)
+    if status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def refused(error: ChatError) -> JSONResponse:
+    """Answer a refusal that has a status of its own."""
+    return problem(error.status, error.code, str(error), error.retry_after_seconds)

@@ -1,0 +1,100 @@
+"""Settings that name code import it, or say why not."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.demo.toy import managers
+from app.main import create_app, load_managers
+from app.settings import Settings, load_callable, load_object
+from providers import Script
+from schema.errors import ConfigurationError
+
+SHOP = """
+from providers import OfflineProvider, Script
+class Own(OfflineProvider): pass
+class Outer:
+    class Inner(OfflineProvider): pass
+script = Script()
+number = 3
+nothing = None
+"""
+NOT_THERE = [
+    ("", "ValueError"),
+    ("offlin", "ValueError"),
+    ("a_shop:", "has no attribute ''"),
+    (".Own", "ValueError"),
+    ("no_such_shop.Own", "ModuleNotFoundError: No module named 'no_such_shop'"),
+    ("broken_shop:Own", "ZeroDivisionError: division by zero"),
+    ("a_shop:Other", "has no attribute 'Other'"),
+]
+
+
+@pytest.fixture(autouse=True)
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A module of a user's with one of everything, and one that can't be imported."""
+    (tmp_path / "a_shop.py").write_text(SHOP)
+    (tmp_path / "broken_shop.py").write_text("1 / 0\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    yield
+    for name in ("a_shop", "broken_shop"):
+        sys.modules.pop(name, None)
+
+
+def test_code_is_named_with_a_dot_or_a_colon() -> None:
+    own = load_object("provider", "a_shop:Own")
+    assert load_object("provider", "a_shop.Own") is own
+    assert isinstance(load_object("provider", "a_shop:Outer.Inner"), type)
+    assert isinstance(load_object("provider", "a_shop:script"), Script)
+
+
+@pytest.mark.parametrize(
+    "path", ["a_shop:Own", "a_shop.Own", "a_shop:Outer.Inner", "a_shop:script"]
+)
+def test_a_provider_of_any_kind_can_be_named(path: str) -> None:
+    create_app(managers, Settings.model_construct(provider=path))
+
+
+@pytest.mark.parametrize(("path", "reason"), NOT_THERE)
+def test_code_that_can_not_be_imported_is_told_by_its_setting_with_the_reason(
+    path: str, reason: str
+) -> None:
+    told: dict[str, str] = {}
+    for name in ("provider", "permission", "identity"):
+        with pytest.raises(ConfigurationError) as caught:
+            create_app(managers, Settings.model_construct().model_copy(update={name: path}))
+        told[name] = str(caught.value)
+    with pytest.raises(ConfigurationError) as caught:
+        load_managers(path)
+    told["managers"] = str(caught.value)
+    for name, text in told.items():
+        assert text.startswith("E004: " if name == "provider" else "E002: ")
+        assert f"FRONTDESK_{name.upper()}={path} can't be imported" in text
+        assert reason in text
+
+
+def test_a_provider_that_is_named_must_be_one() -> None:
+    with pytest.raises(ConfigurationError, match=r"^E004: provider 3 is not callable"):
+        create_app(managers, Settings.model_construct(provider="a_shop:number"))
+
+
+def test_what_a_setting_has_called_is_the_object_itself_or_what_its_path_names() -> None:
+    assert load_callable("permission", None) is None
+    assert load_callable("permission", print) is print
+    assert load_callable("permission", "a_shop:Own") is load_object("permission", "a_shop:Own")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("a_shop:number", "a_shop:number"), ("a_shop.nothing", "a_shop.nothing"), (3, "int")],
+)
+def test_what_can_not_be_called_denies_the_start_and_not_nobody(value: object, shown: str) -> None:
+    for name in ("permission", "identity"):
+        with pytest.raises(ConfigurationError) as caught:
+            load_callable(name, value)
+        assert f"E002: FRONTDESK_{name.upper()}={shown} can't be called." in str(caught.value)
+        settings = Settings.model_construct().model_copy(update={name: value})
+        with pytest.raises(ConfigurationError, match=f"FRONTDESK_{name.upper()}"):
+            create_app(managers, settings)

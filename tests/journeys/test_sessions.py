@@ -1,0 +1,362 @@
+"""Who asks: visitors, bearers, sessions that were signed in to, and what a project says itself."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+from sockets import open_socket
+from transports import Chat, HttpVisitor, open_chat
+from websockets.exceptions import InvalidStatus
+
+from app.demo.manufacturing import managers
+from app.identity import CSRF_HEADER, Credentials, Scope
+from app.sessions import CSRF_COOKIE, SESSION_COOKIE
+from app.settings import Jwt
+from app.tokens import make_token
+from providers.scripted import say
+from schema.events import Actor, JsonObject
+
+JWT = Jwt(secret="k" * 32)
+ANN: JsonObject = {"kind": "user", "subject": "ann", "tenant": None, "scopes": []}
+ENTRIES = "/chat/conversations/{}/entries/"
+
+
+def token(subject: str, *, hours: float = 1) -> str:
+    return make_token(JWT, subject, lifetime=timedelta(hours=hours), now=datetime.now(UTC))
+
+
+def bearing(subject: str, *, hours: float = 1) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token(subject, hours=hours)}"}
+
+
+@asynccontextmanager
+async def chatting(url: str, **settings: object) -> AsyncGenerator[tuple[HttpVisitor, Chat]]:
+    async with open_chat("http", managers, url, **{"jwt": JWT, **settings}) as chat:
+        yield chat.browser, chat
+
+
+@pytest.fixture
+async def door(manufacturing_url: str) -> AsyncGenerator[tuple[HttpVisitor, Chat]]:
+    """A visitor of a server that believes tokens, and its chat."""
+    async with chatting(manufacturing_url) as door:
+        yield door
+
+
+def _told(response: httpx.Response) -> JsonObject:
+    assert response.headers["cache-control"] == "no-store"
+    return response.json()
+
+
+# --- visitors -------------------------------------------------------------------------------------
+
+
+async def test_a_session_route_tells_who_asks_and_what_goes_along(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"))
+    first = await visitor.client.get("/chat/session/")
+    told = _told(first)
+    assert {c.partition("=")[0] for c in first.headers.get_list("set-cookie")} == {
+        SESSION_COOKIE,
+        CSRF_COOKIE,
+    }
+    assert told["csrf_token"] == visitor.client.cookies[CSRF_COOKIE]
+    assert told["expires_at"] is None
+    again = await visitor.client.get("/chat/session/")
+    assert again.headers.get_list("set-cookie") == []
+    assert _told(again) == told
+    asked = await visitor.client.post(
+        "/chat/", json={"text": "hi"}, headers={CSRF_HEADER: str(told["csrf_token"])}
+    )
+    assert asked.json()["answer"] == "a"
+
+
+# --- bearers --------------------------------------------------------------------------------------
+
+
+async def test_a_bearer_needs_no_token_and_gets_no_session(door: tuple[HttpVisitor, Chat]) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"), say("b"), say("c"))
+    ann = await visitor.client.post("/chat/", json={"text": "hi"}, headers=bearing("ann"))
+    assert (ann.status_code, ann.headers.get_list("set-cookie")) == (200, [])
+    # Also with a cookie of somebody else's session beside it, and from any page.
+    await visitor.client.post("/chat/", json={"text": "hi"})
+    headers = {**bearing("ann"), "Origin": "https://elsewhere.example"}
+    again = await visitor.client.post("/chat/", json={"text": "hi"}, headers=headers)
+    assert again.headers["x-conversation-id"] == ann.headers["x-conversation-id"]
+    told = _told(await visitor.client.get("/chat/session/", headers=bearing("ann")))
+    assert (told["actor"], told["csrf_token"]) == (ANN, None)
+
+
+async def test_the_claims_of_a_token_make_the_actor(manufacturing_url: str) -> None:
+    asked: list[tuple[Actor, Scope]] = []
+
+    def permission(actor: Actor, scope: Scope) -> bool:
+        asked.append((actor, scope))
+        return False
+
+    made = make_token(
+        JWT,
+        "importer",
+        lifetime=timedelta(hours=1),
+        now=datetime.now(UTC),
+        tenant="north",
+        scopes=("read", "write"),
+        is_service=True,
+    )
+    async with chatting(manufacturing_url, permission=permission) as (visitor, _):
+        headers = {"Authorization": f"bearer {made}"}
+        response = await visitor.client.post("/chat/", json={"text": "hi"}, headers=headers)
+        reading = await visitor.client.get(ENTRIES.format("x"), headers=headers)
+    assert (response.status_code, reading.status_code) == (403, 403)
+    actor, scope = asked[0]
+    assert actor == Actor("service", "importer", "north", frozenset({"read", "write"}))
+    assert (scope["user"], scope["session"]) == ("importer", None)
+
+
+BAD_BEARERS = {
+    "no token": "Bearer",
+    "garbage": "Bearer x.y.z",
+    "another secret": "Bearer "
+    + make_token(Jwt(secret="o" * 32), "ann", lifetime=timedelta(hours=1), now=datetime.now(UTC)),
+    "expired": f"Bearer {token('ann', hours=-1)}",
+}
+
+
+@pytest.mark.parametrize("bearer", BAD_BEARERS.values(), ids=BAD_BEARERS)
+async def test_a_bad_bearer_is_refused_and_no_session_helps(
+    door: tuple[HttpVisitor, Chat], bearer: str
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"))
+    asked = await visitor.client.post("/chat/", json={"text": "hi"})
+    token = {CSRF_HEADER: visitor.client.cookies[CSRF_COOKIE]}
+    headers = {"Authorization": bearer, **token}
+    for method, path in (
+        ("POST", "/chat/"),
+        ("POST", "/chat/stream/"),
+        ("POST", "/chat/session/"),
+        ("GET", "/chat/session/"),
+        ("GET", ENTRIES.format(asked.headers["x-conversation-id"])),
+        ("GET", f"/chat/runs/{asked.headers['x-run-id']}/events/"),
+    ):
+        body = {"text": "hi"} if method == "POST" else None
+        response = await visitor.client.request(method, path, json=body, headers=headers)
+        assert (response.status_code, response.json()["code"]) == (401, "unauthorized"), path
+        assert response.headers["www-authenticate"] == "Bearer"
+        assert response.headers.get_list("set-cookie") == []
+    assert len(chat.model.requests) == 1
+
+
+async def test_without_configuration_no_bearer_is_believed(manufacturing_url: str) -> None:
+    async with chatting(manufacturing_url, jwt=None) as (visitor, chat):
+        response = await visitor.client.post("/chat/", json={"text": "hi"}, headers=bearing("ann"))
+        assert response.status_code == 401
+        basic = {"Authorization": "Basic YW5uOg=="}
+        chat.model.will(say("a"))
+        assert (
+            await visitor.client.post("/chat/", json={"text": "hi"}, headers=basic)
+        ).status_code == 200
+
+
+# --- signing in and out ---------------------------------------------------------------------------
+
+
+@pytest.mark.covers("C7-41")
+async def test_a_sign_in_rotates_the_session_and_starts_fresh(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"), say("b"), say("c"))
+    before = await visitor.client.post("/chat/", json={"text": "secret of the visitor"})
+    old = dict(visitor.client.cookies)
+    signed_in = await visitor.client.post("/chat/session/", headers=bearing("ann"))
+    assert signed_in.status_code == 200
+    now = dict(visitor.client.cookies)
+    assert now[SESSION_COOKIE] != old[SESSION_COOKIE]
+    assert now[CSRF_COOKIE] != old[CSRF_COOKIE]
+    told = _told(signed_in)
+    assert told["csrf_token"] == now[CSRF_COOKIE]
+    assert told["actor"] == ANN
+    assert told["expires_at"] is not None
+
+    stale = await visitor.client.post(
+        "/chat/", json={"text": "hi"}, headers={CSRF_HEADER: old[CSRF_COOKIE]}
+    )
+    assert stale.status_code == 403
+    after = await visitor.post("/chat/", {"text": "hi"})
+    assert after.headers["x-conversation-id"] != before.headers["x-conversation-id"]
+    assert "secret" not in repr(chat.model.requests[-1])
+    foreign = await visitor.client.get(ENTRIES.format(before.headers["x-conversation-id"]))
+    assert foreign.status_code == 404
+    # The same user by a bearer, without any cookie.
+    visitor.client.cookies.clear()
+    own = await visitor.client.get(
+        ENTRIES.format(after.headers["x-conversation-id"]), headers=bearing("ann")
+    )
+    assert own.status_code == 200
+
+
+async def test_a_sign_in_takes_the_visitors_history_along_if_asked_to(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, chat = door
+    chat.model.will(*(say("a") for _ in range(4)))
+    body = {"text": "hi", "request_id": "r1"}
+    own = await visitor.client.post("/chat/", json=body, headers=bearing("ann"))
+    before = await visitor.client.post("/chat/", json=body)
+    old = dict(visitor.client.cookies)
+    claimed = await visitor.client.post("/chat/session/?claim=true", headers=bearing("ann"))
+    assert claimed.status_code == 200
+    entries = ENTRIES.format(before.headers["x-conversation-id"])
+    events = f"/chat/runs/{before.headers['x-run-id']}/events/"
+    for path in (entries, events):
+        assert (await visitor.client.get(path)).status_code == 200
+    # The latest conversation goes on, and a request_id that both have used names the user's run.
+    after = await visitor.post("/chat/", {"text": "more"})
+    assert after.headers["x-conversation-id"] == before.headers["x-conversation-id"]
+    repeated = await visitor.post("/chat/", body)
+    assert repeated.headers["x-run-id"] == own.headers["x-run-id"]
+    # Who still has the visitor's cookie has nothing of it any more, and can begin anew.
+    visitor.client.cookies.clear()
+    visitor.client.cookies.update(old)
+    for path in (entries, events):
+        assert (await visitor.client.get(path)).status_code == 404
+    anew = await visitor.post("/chat/", {"text": "hi"})
+    assert anew.json()["answer"] == "a"
+
+
+async def test_a_sign_in_needs_a_bearer(door: tuple[HttpVisitor, Chat]) -> None:
+    visitor, _ = door
+    for path in ("/chat/session/", "/chat/session/?claim=true"):
+        response = await visitor.client.post(path)
+        assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
+    response = await visitor.client.post("/chat/session/?claim=perhaps", headers=bearing("ann"))
+    assert (response.status_code, response.json()["code"]) == (422, "bad_event")
+
+
+async def test_a_session_ends_with_its_token_and_says_so(door: tuple[HttpVisitor, Chat]) -> None:
+    visitor, chat = door
+    response = await visitor.client.post(
+        "/chat/session/", headers=bearing("ann", hours=-10 / 3600)
+    )  # still within the leeway of clocks
+    assert response.status_code == 200
+    asked = await visitor.post("/chat/", {"text": "hi"})
+    assert (asked.status_code, asked.json()["code"]) == (401, "unauthorized")
+    assert chat.model.requests == []
+    out = await visitor.client.delete(
+        "/chat/session/", headers={CSRF_HEADER: visitor.client.cookies[CSRF_COOKIE]}
+    )
+    assert out.status_code == 204
+    chat.model.will(say("a"))
+    assert (await visitor.post("/chat/", {"text": "hi"})).json()["answer"] == "a"
+
+
+async def test_a_sign_out_leaves_a_new_visitor(door: tuple[HttpVisitor, Chat]) -> None:
+    visitor, chat = door
+    await visitor.client.post("/chat/session/", headers=bearing("ann"))
+    without = await visitor.client.delete("/chat/session/")
+    assert (without.status_code, without.json()["code"]) == (403, "denied")
+    out = await visitor.client.delete(
+        "/chat/session/", headers={CSRF_HEADER: visitor.client.cookies[CSRF_COOKIE]}
+    )
+    assert (out.status_code, out.content) == (204, b"")
+    assert dict(visitor.client.cookies) == {}
+    told = _told(await visitor.client.get("/chat/session/"))
+    assert isinstance(told["actor"], dict)
+    assert told["actor"]["kind"] == "session"
+    assert chat.model.requests == []
+
+
+# --- a project's own identity ---------------------------------------------------------------------
+
+
+def by_cookie(credentials: Credentials) -> Actor | None:
+    name = credentials.cookies.get("login")
+    return Actor("user", name) if name else None
+
+
+async def by_cookie_later(credentials: Credentials) -> Actor | None:
+    return by_cookie(credentials)
+
+
+@pytest.mark.parametrize("identity", [by_cookie, by_cookie_later])
+async def test_a_project_can_say_who_asks(
+    manufacturing_url: str, identity: Callable[[Credentials], object]
+) -> None:
+    async with chatting(manufacturing_url, identity=identity, jwt=None) as (visitor, chat):
+        chat.model.will(say("a"), say("b"))
+        visitor.client.cookies.set("login", "ann")
+        # A cookie is sent by any page, so the session's token is due here as well.
+        plain = await visitor.client.post("/chat/", json={"text": "hi"})
+        assert (plain.status_code, plain.json()["code"]) == (403, "denied")
+        told = _told(await visitor.client.get("/chat/session/"))
+        assert told["actor"] == ANN
+        headers = {CSRF_HEADER: str(told["csrf_token"])}
+        asked = await visitor.client.post("/chat/", json={"text": "hi"}, headers=headers)
+        assert asked.json()["answer"] == "a"
+        visitor.client.cookies.clear()
+        stranger = await visitor.client.post("/chat/", json={"text": "hi"})
+        assert stranger.headers["x-conversation-id"] != asked.headers["x-conversation-id"]
+
+
+async def test_no_bearer_opens_a_socket_for_another_sites_page_by_a_projects_cookie(
+    manufacturing_url: str,
+) -> None:
+    async with chatting(manufacturing_url, identity=by_cookie) as (visitor, chat):
+        url, cookies = visitor.client.base_url, httpx.Cookies({"login": "ann"})
+        evil = {"Origin": "https://evil.example"}
+        for bearer in ("junk", token("eve")):
+            with pytest.raises(InvalidStatus) as refusal:
+                await open_socket(
+                    url, cookies, headers=evil, subprotocols=("frontdesk", f"bearer.{bearer}")
+                )
+            assert refusal.value.response.status_code in (401, 403)
+    assert chat.model.requests == []
+
+
+async def test_a_project_can_believe_keys_of_its_own(manufacturing_url: str) -> None:
+    def identity(credentials: Credentials) -> Actor | None:
+        return Actor("service", "robot") if credentials.bearer == "key-1" else None
+
+    async with chatting(manufacturing_url, identity=identity, jwt=None) as (visitor, chat):
+        chat.model.will(say("a"))
+        for key, status in (("key-1", 200), ("key-2", 401)):
+            headers = {"Authorization": f"Bearer {key}"}
+            response = await visitor.client.post("/chat/", json={"text": "hi"}, headers=headers)
+            assert response.status_code == status
+
+
+async def test_a_project_can_read_the_claims_of_a_token(manufacturing_url: str) -> None:
+    def identity(credentials: Credentials) -> Actor | None:
+        claims = credentials.claims
+        return Actor("user", f"id-{claims['sub']}") if claims and claims["sub"] != "eve" else None
+
+    async with chatting(manufacturing_url, identity=identity) as (visitor, _):
+        told = _told(await visitor.client.get("/chat/session/", headers=bearing("ann")))
+        assert isinstance(told["actor"], dict)
+        assert told["actor"]["subject"] == "id-ann"
+        eve = await visitor.client.get("/chat/session/", headers=bearing("eve"))
+        forged = await visitor.client.get(
+            "/chat/session/", headers={"Authorization": "Bearer x.y.z"}
+        )
+        assert (eve.status_code, forged.status_code) == (401, 401)
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("dsn=secret"), "ann", True])
+async def test_an_identity_that_fails_lets_nobody_in(
+    manufacturing_url: str, answer: object
+) -> None:
+    def identity(_: Credentials) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async with chatting(manufacturing_url, identity=identity) as (visitor, chat):
+        response = await visitor.client.post("/chat/", json={"text": "hi"})
+        assert chat.model.requests == []
+    assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
+    assert "secret" not in response.text
