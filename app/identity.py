@@ -9,6 +9,7 @@ made it do so; therefore a session needs its token besides. Source: design.md 4,
 import hmac
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -29,6 +30,7 @@ SUBPROTOCOL = "frontdesk"
 _BEARER_SUBPROTOCOL = "bearer."
 _OWN_SITES = ("same-origin", "same-site", "none")
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?")
 _LONGEST = timedelta(hours=12)
 """How long a session lasts whose credentials do not say until when they are valid."""
 
@@ -60,9 +62,9 @@ class Credentials:
     @property
     def bearer(self) -> str | None:
         """The token that came along; empty when the header names none."""
-        scheme, _, token = self.headers.get("Authorization", "").partition(" ")
+        scheme, *token = self.headers.get("Authorization", "").split(None, 1) or [""]
         if scheme.lower() == "bearer":
-            return token.strip()
+            return "".join(token)
         if self.transport == "ws":
             for protocol in subprotocols(self.headers):
                 if protocol.startswith(_BEARER_SUBPROTOCOL):
@@ -146,7 +148,7 @@ class Authenticator:
         """
         if credentials.bearer is not None and self._identify is None:
             return
-        self._check_site(credentials.headers)
+        self._check_site(credentials)
         # A page can give a WebSocket no header; there, the origin alone decides.
         if visit.csrf_key is not None and credentials.transport != "ws":
             self._check_token(visit.csrf_key, credentials.headers)
@@ -178,14 +180,17 @@ class Authenticator:
     async def sign_in(self, credentials: Credentials) -> Visit:
         """Start a session for the bearer of a token, to last as long as the token.
 
-        Raises: as ``authenticate``; Unauthorized without a bearer, Denied from another site.
+        Raises: as ``authenticate``; Unauthorized without a bearer; Denied from another site, and
+        for a token with more in it than a cookie can hold.
         """
         if credentials.bearer is None:
             raise Unauthorized("Send a bearer token.")
         visit = await self.authenticate(credentials)
-        self._check_site(credentials.headers)
+        self._check_site(credentials)
         until = visit.expires_at or self._now() + _LONGEST
         session = self._sessions.start(visit.actor, until)
+        if not self._sessions.fits(session):
+            raise Denied("The token says more than a cookie can hold.")
         return Visit(visit.actor, until, session.id, session)
 
     def sign_out(self, credentials: Credentials) -> None:
@@ -194,7 +199,7 @@ class Authenticator:
         Raises: Denied.
         """
         self._check_host(credentials.headers.get("Host", ""))
-        self._check_site(credentials.headers)
+        self._check_site(credentials)
         session = self._sessions.read(credentials.cookies.get(SESSION_COOKIE, ""))
         if session is not None:
             self._check_token(session.id, credentials.headers)
@@ -257,15 +262,18 @@ class Authenticator:
             )
         raise Denied("This host name is not served here: FRONTDESK_ALLOWED_HOSTS does not hold it.")
 
-    def _check_site(self, headers: Mapping[str, str]) -> None:
+    def _check_site(self, credentials: Credentials) -> None:
         """Refuse what a browser says comes from another site's page.
 
+        A sibling's page, such as one of another port, is of the same site, but gets no token to
+        send. Where none is asked for, over a WebSocket, the page has to be of this very origin.
         Raises: Denied.
         """
+        headers = credentials.headers
         origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
         if origin is not None and origin.lower() in self._origins:
             return
-        if site is not None:
+        if site is not None and not (site == "same-site" and credentials.transport == "ws"):
             is_own = site in _OWN_SITES
         else:
             is_own = origin is None or _is_origin_of(origin, headers.get("Host", ""))
@@ -284,11 +292,9 @@ def subprotocols(headers: Mapping[str, str]) -> list[str]:
 
 
 def _host_name(header: str) -> str:
-    """Take the port off a ``Host`` header, and the brackets off an IPv6 address."""
-    name = header.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.partition(":")[0]
+    """Take the port off a ``Host`` header, and the brackets off an IPv6 address; else nothing."""
+    found = _HOST.fullmatch(header.lower())
+    return (found[1] or found[2] or "") if found else ""
 
 
 def _is_among(name: str, hosts: Sequence[str]) -> bool:
@@ -300,5 +306,7 @@ def _is_among(name: str, hosts: Sequence[str]) -> bool:
 
 def _is_origin_of(origin: str, host: str) -> bool:
     scheme, _, place = origin.lower().partition("://")
-    default = _DEFAULT_PORTS.get(scheme, "")
-    return bool(place) and place.removesuffix(default) == host.lower().removesuffix(default)
+    default = _DEFAULT_PORTS.get(scheme)
+    if default is None or not place:
+        return False
+    return place.removesuffix(default) == host.lower().removesuffix(default)

@@ -28,7 +28,9 @@ from types import FrameType, FunctionType, MethodType
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Server
 from uvicorn.logging import DefaultFormatter
@@ -38,7 +40,7 @@ import providers
 import schema
 from app.doors import Desk, problem
 from app.engine import TurnEngine
-from app.identity import CSRF_HEADER, Authenticator, Identify, Permission
+from app.identity import Authenticator, Identify, Permission
 from app.openapi import SUMMARY, TAGS, add_docs, describe
 from app.routes import chat_router, health_router
 from app.runs import RunHost
@@ -74,6 +76,7 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
         openapi_tags=TAGS,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         telemetry={"operation_spans": False},
     )
     app.add_exception_handler(HTTPException, _refuse)
@@ -113,10 +116,11 @@ def _install(app: FastAPI, managers: Managers, settings: Settings) -> Callable[[
 
     app.include_router(APIRouter(lifespan=lifespan))
     if settings.enabled:
-        app.include_router(chat_router(settings, open_now))
+        router = chat_router(settings, open_now)
+        app.include_router(router)
         _describe(app, settings.url)
         if settings.allowed_origins:
-            app.add_middleware(_ChatCors, url=settings.url, origins=settings.allowed_origins)
+            app.add_middleware(_ChatCors, router=router, origins=settings.allowed_origins)
     return lambda: bool(desks)
 
 
@@ -135,21 +139,27 @@ def _describe(app: FastAPI, url: str) -> None:
 class _ChatCors:
     """Lets pages of other origins use the chat, and nothing else of the application."""
 
-    def __init__(self, app: ASGIApp, *, url: str, origins: Sequence[str]) -> None:
-        self._app, self._url = app, url
+    def __init__(self, app: ASGIApp, *, router: APIRouter, origins: Sequence[str]) -> None:
+        self._app, self._origins = app, frozenset(origins)
+        self._paths = [route.path_regex for route in router.routes if isinstance(route, Route)]
         self._cors = CORSMiddleware(
             app,
             allow_origins=origins,
             allow_credentials=True,
-            allow_methods=("GET", "POST", "DELETE"),
-            allow_headers=("Authorization", "Content-Type", "Last-Event-ID", CSRF_HEADER),
+            allow_methods=("*",),
+            allow_headers=("*",),
             expose_headers=("Retry-After", "X-Conversation-Id", "X-Run-Id"),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
-        app = self._cors if path.startswith(self._url) else self._app
+        app = self._cors if self._is_concerned(scope) else self._app
         await app(scope, receive, send)
+
+    def _is_concerned(self, scope: Scope) -> bool:
+        if scope["type"] != "http" or Headers(scope=scope).get("Origin") not in self._origins:
+            return False
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        return any(pattern.match(path) for pattern in self._paths)
 
 
 def open_desk(managers: Managers, settings: Settings) -> AbstractAsyncContextManager[Desk]:
@@ -344,9 +354,12 @@ def _configure_logging(level: str) -> None:
 
 def _log_start(settings: Settings, plugins: _Plugins, reader: Reader) -> None:
     """Say what was chosen, and exactly what is exposed."""
-    # By its name: what an object tells of itself may hold a key.
-    made = plugins.provider
-    name = made.__qualname__ if isinstance(made, type | FunctionType) else type(made).__qualname__
+    made = plugins.provider if isinstance(plugins.provider, type) else settings.provider
+    if isinstance(made, str):
+        name = made
+    else:
+        # By its name: what an object tells of itself may hold a key.
+        name = (made if isinstance(made, type | FunctionType) else type(made)).__qualname__
     jwt = settings.jwt
     if jwt is not None and jwt.jwks_url is not None and jwt.audience is None:
         _log.warning(

@@ -221,6 +221,7 @@ SIGN_IN: dict[int | str, Schema] = {
 SIGN_OUT: dict[int | str, Schema] = {
     204: {"description": "The browser has no session any more."},
     403: _problem("The session's CSRF token is missing, or another site's page asks."),
+    503: _problem("Not ready; try again."),
 }
 """Responses of a sign-out."""
 READY: dict[int | str, Schema] = {503: _problem("Not ready.")}
@@ -282,7 +283,8 @@ Ask, and follow runs, over one connection. Text frames hold one JSON object each
     < {{"type": "done", "usage": {{...}}, "run_id": "3f0c", "seq": 9}}
 
 A bearer token comes in the `Authorization` header or, from a browser, as second of the subprotocols
-`{SUBPROTOCOL}, bearer.<token>`. A session cookie counts only for pages of an allowed origin.
+`{SUBPROTOCOL}, bearer.<token>`. A session cookie counts only for pages of the server's own origin
+and of allowed ones.
 
 The connection is closed with 4403 when the actor may not ask or the credentials have expired, 1009
 after a frame larger than a body may be, 1011 after a failure of the server, and 1012 when the
@@ -318,6 +320,7 @@ _SOCKET: JsonObject = {
         "401": _refusal("The bearer token is not valid, or the session has expired."),
         "403": _refusal("The host is not served, or another site's page wants to connect."),
         "405": _refusal("This was no WebSocket handshake; over HTTP, questions are posted."),
+        "503": _refusal("The token can't be checked now; try again."),
     },
 }
 
@@ -335,8 +338,11 @@ def describe(document: object, url: str) -> None:
         ("Answer", "serialization", TypeAdapter(Answer)),
         ("Problem", "serialization", TypeAdapter(Problem)),
     ]
+    known = _part(document, "components", "schemas")
+    if "ClientFrame" in known:
+        return  # FastAPI keeps the document that it has built
     _, schemas = TypeAdapter.json_schemas(models, ref_template=_REF)
-    _part(document, "components", "schemas").update(schemas["$defs"])
+    known.update(schemas["$defs"])
     _part(document, "components", "securitySchemes").update(_SECURITY_SCHEMES)
     _part(document, "paths", url)["get"] = _SOCKET
 

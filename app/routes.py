@@ -1,4 +1,4 @@
-"""The doors over HTTP: plain answers, event streams, resume and entries.
+"""The doors over HTTP: plain answers, event streams, resume, entries and sessions.
 
 A door reads the body, finds the actor, starts or finds a run, and tails it; it knows nothing of how
 an answer comes about. What can be refused is refused before headers go out. Source: design.md 4.
@@ -50,6 +50,7 @@ from schema.events import Ask, Failed, encode
 
 _log = logging.getLogger(__name__)
 
+_NOT_KEPT = {"Cache-Control": "no-store"}
 _PING_S = 15
 _SEND_TIMEOUT_S = 30
 _DRAIN_S = 10
@@ -116,11 +117,7 @@ def chat_router(settings: Settings, desk: Callable[[], Desk]) -> APIRouter:
     _add_reading(router, desk)
     _add_sessions(router, desk)
     router.add_websocket_route(settings.url, partial(converse, desk=desk), name="socket")
-    chat_routes = [route for route in router.routes if isinstance(route, _ChatRoute)]
-    for route in chat_routes:
-        same_path = [other.methods or () for other in chat_routes if other.path == route.path]
-        route.allowed = frozenset[str]().union(*same_path)
-    return router
+    return _with_allowed(router)
 
 
 def _add_asking(router: APIRouter, desk: Callable[[], Desk]) -> None:
@@ -175,7 +172,7 @@ def _add_reading(router: APIRouter, desk: Callable[[], Desk]) -> None:
         page = await here.host.entries(conversation_id, visit.actor, after=after, limit=limit)
         items = [entry_json(entry) for entry in page.items]
         body = orjson.dumps({"items": items, "next": page.next})
-        return Response(body, media_type="application/json")
+        return Response(body, media_type="application/json", headers=_NOT_KEPT)
 
 
 def _add_sessions(router: APIRouter, desk: Callable[[], Desk]) -> None:
@@ -236,6 +233,15 @@ def health_router(is_ready: Callable[[], bool]) -> APIRouter:
             raise TryAgain
         return Health()
 
+    return _with_allowed(router)
+
+
+def _with_allowed(router: APIRouter) -> APIRouter:
+    """Tell each route what its path takes, to say it to those who try something else."""
+    routes = [route for route in router.routes if isinstance(route, _ChatRoute)]
+    for route in routes:
+        same_path = [other.methods or () for other in routes if other.path == route.path]
+        route.allowed = frozenset[str]().union(*same_path)
     return router
 
 
@@ -279,8 +285,7 @@ def _session(desk: Desk, visit: Visit, request: Request) -> Response:
         csrf_token=desk.authenticator.csrf_token(visit),
         expires_at=visit.expires_at,
     )
-    response = Response(state.model_dump_json(), media_type="application/json")
-    response.headers["Cache-Control"] = "no-store"
+    response = Response(state.model_dump_json(), media_type="application/json", headers=_NOT_KEPT)
     return _known(response, desk, visit, request)
 
 

@@ -17,8 +17,8 @@ from schema.events import Actor
 SESSION_COOKIE = "frontdesk_session"
 CSRF_COOKIE = "csrftoken"
 
-_MAX_COOKIE_CHARS = 4096
-"""Browsers keep no longer ones."""
+_MAX_COOKIE_CHARS = 3_900
+"""Browsers keep 4,096 of a cookie, its name and attributes counted in."""
 _SHA256 = {"digest_method": hashlib.sha256}
 
 
@@ -57,9 +57,15 @@ class Sessions:
 
     def cookies(self, session: Session) -> dict[str, str]:
         """Write the cookies of a session."""
-        value = self._sessions.dumps(_SESSION.dump_python(session, mode="json"))
-        return {SESSION_COOKIE: value, CSRF_COOKIE: self.csrf_token(session.id)}
+        return {SESSION_COOKIE: self._value(session), CSRF_COOKIE: self.csrf_token(session.id)}
+
+    def fits(self, session: Session) -> bool:
+        """Tell whether a browser would keep the cookie."""
+        return len(self._value(session)) <= _MAX_COOKIE_CHARS
 
     def csrf_token(self, key: str) -> str:
         """Make the token that a page must show to act for ``key``; other sites can't know it."""
         return self._tokens.get_signature(key).decode()
+
+    def _value(self, session: Session) -> str:
+        return self._sessions.dumps(_SESSION.dump_python(session, mode="json"))

@@ -38,6 +38,7 @@ STALE = timedelta(hours=24)
 _CURVES = (None, "P-256", "P-384", "P-521", "Ed25519")
 _MIN_RSA_BITS = 2048  # RFC 7518 section 3.3
 _NEVER = datetime.min.replace(tzinfo=UTC)
+_LATEST = datetime.max.replace(tzinfo=UTC) - timedelta(seconds=LEEWAY_S)
 
 _log = logging.getLogger(__name__)
 
@@ -118,14 +119,14 @@ def actor_of(claims: JsonObject) -> Actor:
 
 
 def expires_at(claims: JsonObject) -> datetime:
-    """Tell when a token ends, leeway not counted in.
+    """Tell until when a token is believed, leeway counted in.
 
     Raises: Unauthorized when `exp` is missing or no time.
     """
     exp = claims.get("exp")
     try:
         if isinstance(exp, int | float) and not isinstance(exp, bool):
-            return datetime.fromtimestamp(exp, UTC)
+            return min(datetime.fromtimestamp(exp, UTC), _LATEST) + timedelta(seconds=LEEWAY_S)
     except (ValueError, OverflowError, OSError):
         pass
     raise _refused("exp")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.demo.toy import managers
-from app.main import create_app, load_managers
+from app.main import create_app, load_managers, open_desk
 from app.settings import Settings, load_callable, load_object
-from providers import Script
+from providers import OfflineProvider, Script
 from schema.errors import ConfigurationError
 
 SHOP = """
@@ -55,6 +55,28 @@ def test_code_is_named_with_a_dot_or_a_colon() -> None:
 )
 def test_a_provider_of_any_kind_can_be_named(path: str) -> None:
     create_app(managers, Settings.model_construct(provider=path))
+
+
+def _made() -> OfflineProvider:
+    return OfflineProvider()
+
+
+@pytest.mark.parametrize(
+    ("provider", "name"),
+    [
+        ("auto", "OfflineProvider"),
+        ("a_shop:Own", "Own"),
+        ("a_shop:script", "a_shop:script"),
+        (Script(), "Script"),
+        (_made, "_made"),
+    ],
+)
+async def test_the_log_names_the_provider_and_tells_nothing_of_it(
+    toy_url: str, caplog: pytest.LogCaptureFixture, provider: object, name: str
+) -> None:
+    settings = Settings.model_validate({"provider": provider, "database_url": toy_url})
+    async with open_desk(managers, settings):
+        assert f"Provider: {name}. Chat" in caplog.text
 
 
 @pytest.mark.parametrize(("path", "reason"), NOT_THERE)

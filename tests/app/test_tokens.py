@@ -16,7 +16,7 @@ from jwts import AUDIENCE, CLAIMS, ISSUER, NOW, encoded, is_refused, rsa, sign, 
 from turns import Clock
 
 from app.settings import Jwt
-from app.tokens import Tokens, actor_of, expires_at, make_token
+from app.tokens import LEEWAY_S, Tokens, actor_of, expires_at, make_token
 from schema.errors import ConfigurationError, Unauthorized
 from schema.events import Actor, Json, JsonObject
 
@@ -66,7 +66,7 @@ def test_a_token_that_we_made_tells_who_asks(actor: Actor, jwt: Jwt) -> None:
     )
     claims = believed(token, jwt)
     assert actor_of(claims) == actor
-    assert expires_at(claims) == Clock().moment + timedelta(minutes=5)
+    assert expires_at(claims) == Clock().moment + timedelta(minutes=5, seconds=LEEWAY_S)
     header = json.loads(base64.urlsafe_b64decode(token.partition(".")[0] + "=="))
     assert header == {"typ": "JWT", "alg": jwt.allowed_algorithms[0]}
 

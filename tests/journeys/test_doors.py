@@ -13,6 +13,8 @@ from transports import Chat, HttpVisitor, Transport, open_chat
 import app.routes
 from app.demo.manufacturing import managers
 from app.identity import CSRF_COOKIE, CSRF_HEADER, SESSION_COOKIE, Scope
+from app.main import create_app
+from app.settings import Settings
 from providers import OfflineProvider
 from providers.scripted import say
 from schema.events import Actor
@@ -88,6 +90,7 @@ async def test_other_methods_are_refused(door: tuple[HttpVisitor, Chat], route: 
         response = await visitor.client.request(method, route)
         assert response.status_code == 405
         assert response.json()["code"] == "bad_event"
+        assert response.headers["Allow"] == "POST"
 
 
 @pytest.mark.covers("C7-6")
@@ -348,6 +351,21 @@ async def test_health_tells_that_the_process_lives_and_is_ready(
     for path in ("/health/live", "/health/ready"):
         response = await visitor.client.get(path)
         assert (response.status_code, response.json()) == (200, {"status": "ok"})
+        other = await visitor.client.post(path)
+        assert (other.status_code, other.headers["Allow"]) == (405, "GET")
+
+
+async def test_before_the_start_every_door_answers_as_it_is_described(
+    manufacturing_url: str,
+) -> None:
+    app = create_app(managers, Settings(database_url=manufacturing_url))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        document = (await client.get("/openapi.json")).json()
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                response = await client.request(method, path)
+                assert str(response.status_code) in operation["responses"], (method, path)
 
 
 async def test_a_disabled_chat_answers_like_no_chat(manufacturing_url: str) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+from jwts import rsa, sign
 from sockets import Socket, events_in
 from starlette.types import Message
 from starlette.websockets import WebSocket
@@ -112,6 +113,17 @@ async def test_a_bad_bearer_is_refused_before_anything_is_opened(
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+async def test_a_bearer_that_can_not_be_checked_now_may_come_again(manufacturing_url: str) -> None:
+    nobody = Jwt(jwks_url="http://127.0.0.1:1/keys")
+    bearer = {"Authorization": f"Bearer {sign(rsa(), 'RS256')}"}
+    async with open_chat("ws", managers, manufacturing_url, jwt=nobody) as chat:
+        status, body, answered = await refused_with(chat.page, bearer)
+        async with httpx.AsyncClient(base_url=chat.page.base_url) as client:
+            described = (await client.get("/openapi.json")).json()["paths"]["/chat/"]["get"]
+    assert (status, body["code"], answered["Retry-After"]) == (503, "try_again", "30")
+    assert str(status) in described["responses"]
+
+
 async def test_credentials_that_expire_end_the_socket_at_the_next_message(
     manufacturing_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +187,9 @@ async def test_a_page_that_may_is_let_in(manufacturing_url: str) -> None:
             {},
             {"Origin": own},
             {"Origin": own.upper()},
+            {"Origin": own, "Sec-Fetch-Site": "same-origin"},
             {"Origin": "https://app.example"},
+            {"Origin": "https://app.example", "Sec-Fetch-Site": "same-site"},
             {"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site"},
             {"Origin": "https://evil.example", **bearing("ann")},  # no page has this by itself
         ):

@@ -131,9 +131,18 @@ async def test_a_page_of_another_site_can_not_open_a_socket(
     visitor, chat = known
     client = visitor.client
     own = str(client.base_url).rstrip("/")
-    for origin in (EVIL, "null", "http://127.0.0.1:1", "http://localhost.evil", f"{own}.evil"):
+    for headers in (
+        {"Origin": EVIL},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://localhost.evil"},
+        {"Origin": f"{own}.evil"},
+        {"Origin": own.replace("http", "chrome-extension")},
+        {"Origin": own.removeprefix("http")},
+    ):
         with pytest.raises(InvalidStatus) as refusal:
-            await open_socket(client.base_url, client.cookies, headers={"Origin": origin})
+            await open_socket(client.base_url, client.cookies, headers=headers)
         assert refusal.value.response.status_code == 403
         assert b'"denied"' in refusal.value.response.body
     assert len(chat.model.requests) == 1
@@ -205,7 +214,10 @@ async def test_a_page_of_an_allowed_origin_can_ask_with_its_session(
         (
             (),
             ["127.0.0.1", "127.0.0.1:8000", "127.3.2.1", "localhost:80", "LOCALHOST", "[::1]:80"],
-            ["chat.example", "localhost.example", "127.0.0.1.example", "10.0.0.1", "[2001::1]", ""],
+            [
+                *("chat.example", "localhost.example", "127.0.0.1.example", "10.0.0.1"),
+                *("[2001::1]", "[::1", "[::1].example", "127.0.0.1:80@chat.example", "::1", ""),
+            ],
         ),
         (
             ("chat.example", "::1"),

@@ -1,5 +1,6 @@
 """Who asks: visitors, bearers, sessions that were signed in to, and what a project says itself."""
 
+import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 
 from app.demo.manufacturing import managers
 from app.identity import CSRF_HEADER, Credentials, Scope
-from app.sessions import CSRF_COOKIE, SESSION_COOKIE
+from app.sessions import CSRF_COOKIE, SESSION_COOKIE, Sessions
 from app.settings import Jwt
 from app.tokens import make_token
 from providers.scripted import say
@@ -240,10 +241,9 @@ async def test_a_sign_in_needs_a_bearer(door: tuple[HttpVisitor, Chat]) -> None:
 
 async def test_a_session_ends_with_its_token_and_says_so(door: tuple[HttpVisitor, Chat]) -> None:
     visitor, chat = door
-    response = await visitor.client.post(
-        "/chat/session/", headers=bearing("ann", hours=-10 / 3600)
-    )  # still within the leeway of clocks
-    assert response.status_code == 200
+    sessions = Sessions("s" * 32)
+    expired = sessions.start(Actor("user", "ann"), datetime.now(UTC))
+    visitor.client.cookies.update(sessions.cookies(expired))
     asked = await visitor.post("/chat/", {"text": "hi"})
     assert (asked.status_code, asked.json()["code"]) == (401, "unauthorized")
     assert chat.model.requests == []
@@ -253,6 +253,28 @@ async def test_a_session_ends_with_its_token_and_says_so(door: tuple[HttpVisitor
     assert out.status_code == 204
     chat.model.will(say("a"))
     assert (await visitor.post("/chat/", {"text": "hi"})).json()["answer"] == "a"
+
+
+async def test_a_token_within_the_leeway_of_clocks_signs_in_for_that_long(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"))
+    late = bearing("ann", hours=-5 / 3600)
+    assert (await visitor.client.post("/chat/session/", headers=late)).status_code == 200
+    assert (await visitor.post("/chat/", {"text": "hi"})).json()["answer"] == "a"
+
+
+async def test_a_token_that_no_cookie_can_hold_signs_nobody_in(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, _ = door
+    scopes = [secrets.token_hex(16) for _ in range(150)]
+    made = make_token(JWT, "ann", lifetime=timedelta(hours=1), now=datetime.now(UTC), scopes=scopes)
+    headers = {"Authorization": f"Bearer {made}"}
+    response = await visitor.client.post("/chat/session/", headers=headers)
+    assert (response.status_code, response.json()["code"]) == (403, "denied")
+    assert (await visitor.client.get("/chat/session/", headers=headers)).status_code == 200
 
 
 async def test_a_sign_out_leaves_a_new_visitor(door: tuple[HttpVisitor, Chat]) -> None:

@@ -82,4 +82,4 @@ async def test_the_server_answers_others_while_reads_run(flights_copy: str) -> N
                 await other.client.get("/health/live")
                 slowest = max(slowest, time.monotonic() - started)
     assert kinds(asking.result())[-1] == "done"
-    assert slowest < 0.5
+    assert slowest < 1.2  # reads on the event loop would hold it for the whole limit
