@@ -156,6 +156,10 @@ def token(
     Example: frontdesk token alice --hours 8 --tenant acme --scope read --scope write
     """
     jwt = load_settings().jwt
+    if jwt is not None and jwt.jwks_url is not None:
+        raise ConfigurationError(
+            "E002", "FRONTDESK_JWT__JWKS_URL is set.", "Get tokens from the issuer of its keys."
+        )
     if jwt is None or jwt.secret is None:
         raise ConfigurationError(
             "E002",
@@ -189,7 +193,8 @@ def openapi(
         bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference.")
     ] = False,
 ) -> None:
-    """Write the contract into ./openapi: OpenAPI, GraphQL schema and event schema.
+    """Write Frontdesk's own contract into ./openapi, as its repository has it: OpenAPI, GraphQL
+    schema of the manufacturing demo, and event schema.
 
     Example: frontdesk openapi --check
     """

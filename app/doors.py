@@ -45,10 +45,10 @@ def credentials_of(connection: HTTPConnection, transport: Transport) -> Credenti
     )
 
 
-def new_cookies(desk: Desk, visit: Visit, connection: HTTPConnection) -> Iterator[tuple[str, str]]:
-    """Write the ``Set-Cookie`` headers of a visitor who has no session yet."""
+def new_cookies(visit: Visit, connection: HTTPConnection) -> Iterator[tuple[str, str]]:
+    """Write the ``Set-Cookie`` headers for the cookies that a client does not have yet."""
     response = Response()
-    for name, value in desk.authenticator.cookies(visit).items():
+    for name, value in visit.new_cookies.items():
         response.set_cookie(
             name,
             value,
@@ -68,7 +68,7 @@ def read_json(text: bytes | str) -> object:
     try:
         return orjson.loads(text) if text.strip() else {}
     except orjson.JSONDecodeError as error:
-        raise BadEvent from error
+        raise BadEvent("The JSON can't be read: malformed, or nested too deeply.") from error
 
 
 def read_ask(data: object) -> Ask:

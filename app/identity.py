@@ -11,14 +11,14 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypedDict
 
 from app.addresses import is_loopback
-from app.sessions import CSRF_COOKIE, SESSION_COOKIE, Session, Sessions
+from app.sessions import CSRF_COOKIE, SESSION_COOKIE, Sessions
 from app.tokens import Tokens, actor_of, expires_at
-from schema.errors import Denied, ToolError, Unauthorized, guarded_answer
+from schema.errors import Denied, ToolError, TryAgain, Unauthorized, guarded_answer
 from schema.events import Actor, JsonObject
 
 _log = logging.getLogger(__name__)
@@ -75,20 +75,24 @@ class Credentials:
 Permission = Callable[[Actor, Scope], object]
 """Says whether an actor may ask, sync or async; everything but a true answer denies."""
 Identify = Callable[[Credentials], object]
-"""Gives the ``Actor`` of a request, or None; sync or async."""
+"""Gives the ``Actor`` of a request, sync or async; of a visitor nobody knows None.
+
+It is asked about believed tokens as well, and None refuses those: ``app.tokens.actor_of`` reads the
+usual claims.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """An actor who came in; ``csrf_key`` stands for what a browser may have sent unasked.
+    """An actor who came in, and the cookies that the client does not have yet.
 
-    ``new_session`` is one whose cookies the client does not have yet.
+    ``csrf_token`` is what a page has to send; None where none is needed, or could be had before.
     """
 
     actor: Actor
     expires_at: datetime | None = None
-    csrf_key: str | None = None
-    new_session: Session | None = None
+    csrf_token: str | None = None
+    new_cookies: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Authenticator:
@@ -121,13 +125,14 @@ class Authenticator:
             return await self._by_bearer(credentials, bearer)
         actor = await self._identified(credentials)
         if actor is not None:
-            key = json.dumps([actor.kind, actor.tenant, actor.subject])
-            return Visit(actor, csrf_key=key if credentials.cookies else None)
+            return (
+                self._visit_by_cookie(actor, credentials) if credentials.cookies else Visit(actor)
+            )
         session = self._sessions.read(credentials.cookies.get(SESSION_COOKIE, ""))
         if session is None:
             session = self._sessions.start()
-            return Visit(session.actor, new_session=session)
-        visit = Visit(session.actor, session.expires_at, session.id)
+            return Visit(session.actor, new_cookies=self._sessions.cookies(session))
+        visit = Visit(session.actor, session.expires_at, self._sessions.csrf_token(session.id))
         self.check_expiry(visit)
         return visit
 
@@ -150,8 +155,8 @@ class Authenticator:
             return
         self._check_site(credentials)
         # A page can give a WebSocket no header; there, the origin alone decides.
-        if visit.csrf_key is not None and credentials.transport != "ws":
-            self._check_token(visit.csrf_key, credentials.headers)
+        if visit.csrf_token is not None and credentials.transport != "ws":
+            _check_token(visit.csrf_token, credentials.headers)
 
     async def permit(self, visit: Visit, credentials: Credentials) -> None:
         """Ask the configured permission; without one, everybody may ask.
@@ -180,18 +185,22 @@ class Authenticator:
     async def sign_in(self, credentials: Credentials) -> Visit:
         """Start a session for the bearer of a token, to last as long as the token.
 
-        Raises: as ``authenticate``; Unauthorized without a bearer; Denied from another site, and
-        for a token with more in it than a cookie can hold.
+        Raises: as ``authenticate``; Unauthorized without a bearer; Denied for a page of another
+        site, whose browser would not keep the cookies, and for a token with more in it than one can
+        hold.
         """
         if credentials.bearer is None:
             raise Unauthorized("Send a bearer token.")
         visit = await self.authenticate(credentials)
         self._check_site(credentials)
+        if credentials.headers.get("Sec-Fetch-Site") == "cross-site":
+            raise Denied("A page of another site has no session: send the token each time.")
         until = visit.expires_at or self._now() + _LONGEST
         session = self._sessions.start(visit.actor, until)
         if not self._sessions.fits(session):
             raise Denied("The token says more than a cookie can hold.")
-        return Visit(visit.actor, until, session.id, session)
+        cookies = self._sessions.cookies(session)
+        return Visit(visit.actor, until, new_cookies=cookies)
 
     def sign_out(self, credentials: Credentials) -> None:
         """See whether a session may be ended; one that has expired may be, and one that is none.
@@ -202,25 +211,20 @@ class Authenticator:
         self._check_site(credentials)
         session = self._sessions.read(credentials.cookies.get(SESSION_COOKIE, ""))
         if session is not None:
-            self._check_token(session.id, credentials.headers)
+            _check_token(self._sessions.csrf_token(session.id), credentials.headers)
 
     def visitor(self, credentials: Credentials) -> Actor | None:
         """Return the visitor nobody knows whose session came along beside other credentials."""
         session = self._sessions.read(credentials.cookies.get(SESSION_COOKIE, ""))
         return None if session is None or session.actor.is_signed_in else session.actor
 
-    def cookies(self, visit: Visit) -> dict[str, str]:
-        """Write the cookies that the client of a visit does not have yet."""
-        if visit.new_session is not None:
-            return self._sessions.cookies(visit.new_session)
-        return {}
-
-    def csrf_token(self, visit: Visit) -> str | None:
-        """Return the token that the client has to send; None where it needs none."""
-        key = visit.csrf_key or (visit.new_session and visit.new_session.id)
-        return self._sessions.csrf_token(key) if key else None
-
     # --- the checks -------------------------------------------------------------------------------
+
+    def _visit_by_cookie(self, actor: Actor, credentials: Credentials) -> Visit:
+        """A cookie of the project's own may have told who it is, and any page makes it be sent."""
+        token = self._sessions.csrf_token(json.dumps([actor.kind, actor.tenant, actor.subject]))
+        has_token = credentials.cookies.get(CSRF_COOKIE) == token
+        return Visit(actor, csrf_token=token, new_cookies={} if has_token else {CSRF_COOKIE: token})
 
     async def _by_bearer(self, credentials: Credentials, bearer: str) -> Visit:
         """A token is checked here if we know how; else it is for ``identity`` to know it."""
@@ -235,6 +239,7 @@ class Authenticator:
         else:
             actor = await self._identified(replace(credentials, claims=claims))
         if actor is None:
+            _log.info("FRONTDESK_IDENTITY gave no actor for a believed token.")
             raise Unauthorized
         return Visit(actor, expires_at(claims))
 
@@ -245,11 +250,11 @@ class Authenticator:
         try:
             found = await guarded_answer("identity", lambda: identify(credentials))
         except ToolError as error:
-            raise Unauthorized from error
+            raise TryAgain("Who asks can't be found out now. Try again.") from error
         if found is None or isinstance(found, Actor):
             return found
         _log.error("FRONTDESK_IDENTITY gave a %s instead of an Actor.", type(found).__name__)
-        raise Unauthorized
+        raise TryAgain("Who asks can't be found out now. Try again.")
 
     def _check_host(self, header: str) -> None:
         name = _host_name(header)
@@ -278,12 +283,13 @@ class Authenticator:
         else:
             is_own = origin is None or _is_origin_of(origin, headers.get("Host", ""))
         if not is_own:
+            _log.info("A request of a page of %.100r was refused.", origin or site)
             raise Denied("Pages of this origin may not ask: FRONTDESK_ALLOWED_ORIGINS has others.")
 
-    def _check_token(self, key: str, headers: Mapping[str, str]) -> None:
-        sent, due = headers.get(CSRF_HEADER, ""), self._sessions.csrf_token(key)
-        if not hmac.compare_digest(sent.encode(), due.encode()):
-            raise Denied(f"Send the value of the cookie {CSRF_COOKIE} as header {CSRF_HEADER}.")
+
+def _check_token(due: str, headers: Mapping[str, str]) -> None:
+    if not hmac.compare_digest(headers.get(CSRF_HEADER, "").encode(), due.encode()):
+        raise Denied(f"Send the value of the cookie {CSRF_COOKIE} as header {CSRF_HEADER}.")
 
 
 def subprotocols(headers: Mapping[str, str]) -> list[str]:
@@ -294,7 +300,7 @@ def subprotocols(headers: Mapping[str, str]) -> list[str]:
 def _host_name(header: str) -> str:
     """Take the port off a ``Host`` header, and the brackets off an IPv6 address; else nothing."""
     found = _HOST.fullmatch(header.lower())
-    return (found[1] or found[2] or "") if found else ""
+    return (found[1] or found[2] or "").removesuffix(".") if found else ""
 
 
 def _is_among(name: str, hosts: Sequence[str]) -> bool:

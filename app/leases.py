@@ -296,11 +296,14 @@ def beat(
     return lost
 
 
-def sweep(connection: sqlite3.Connection, claim: Claim, now: datetime) -> None:
-    """Close all runs whose holder is gone as interrupted."""
+def sweep(connection: sqlite3.Connection, claim: Claim, now: datetime) -> int:
+    """Close all runs whose holder is gone as interrupted, and count them."""
+    closed = 0
     for row in connection.execute(_LEASED_CONVERSATIONS).fetchall():
         if claim.may_take(lease := Lease(*row)):
             _interrupt(connection, lease, now)
+            closed += 1
+    return closed
 
 
 def _interrupt(connection: sqlite3.Connection, lease: Lease, now: datetime) -> Lease:

@@ -283,8 +283,8 @@ Ask, and follow runs, over one connection. Text frames hold one JSON object each
     < {{"type": "done", "usage": {{...}}, "run_id": "3f0c", "seq": 9}}
 
 A bearer token comes in the `Authorization` header or, from a browser, as second of the subprotocols
-`{SUBPROTOCOL}, bearer.<token>`. A session cookie counts only for pages of the server's own origin
-and of allowed ones.
+`{SUBPROTOCOL}, bearer.<token>`. Cookies count for programs, and for pages of the server's own
+origin and of allowed ones.
 
 The connection is closed with 4403 when the actor may not ask or the credentials have expired, 1009
 after a frame larger than a body may be, 1011 after a failure of the server, and 1012 when the
@@ -301,8 +301,7 @@ _SOCKET: JsonObject = {
             "in": "header",
             "required": False,
             "schema": {"type": "string"},
-            "example": f"{SUBPROTOCOL}, bearer.<token>",
-            "description": "Where a browser puts its bearer token.",
+            "description": f"`{SUBPROTOCOL}, bearer.<token>`: where a page puts its bearer token.",
         }
     ],
     "security": _SECURITY,
@@ -343,6 +342,8 @@ def describe(document: object, url: str) -> None:
         return  # FastAPI keeps the document that it has built
     _, schemas = TypeAdapter.json_schemas(models, ref_template=_REF)
     known.update(schemas["$defs"])
+    # It refers to itself, which generators of clients do not take, and says no more than this.
+    known["Json"] = {"title": "Json", "description": "Any JSON value."}
     _part(document, "components", "securitySchemes").update(_SECURITY_SCHEMES)
     _part(document, "paths", url)["get"] = _SOCKET
 

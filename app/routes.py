@@ -181,7 +181,7 @@ def _add_sessions(router: APIRouter, desk: Callable[[], Desk]) -> None:
         """Tell who asks and which CSRF token goes along; a new visitor gets a session."""
         here = desk()
         visit = await here.authenticator.authenticate(credentials_of(request, "http"))
-        return _session(here, visit, request)
+        return _session(visit, request)
 
     @router.post("/session/", response_class=Response, responses=SIGN_IN, openapi_extra=SIGNING_IN)
     async def sign_in(
@@ -194,7 +194,7 @@ def _add_sessions(router: APIRouter, desk: Callable[[], Desk]) -> None:
         visitor = here.authenticator.visitor(credentials)
         if claim and visitor is not None:
             await here.host.adopt(visitor, visit.actor)
-        return _session(here, visit, request)
+        return _session(visit, request)
 
     @router.delete(
         "/session/",
@@ -269,24 +269,24 @@ async def _ask(request: Request, desk: Desk, answer: _Answer) -> Response:
         response = _refusal(error, is_stream=answer is _stream)
     else:
         response = _named(await answer(desk, run), run)
-    return _known(response, desk, visit, request)
+    return _known(response, visit, request)
 
 
-def _known(response: Response, desk: Desk, visit: Visit, request: Request) -> Response:
+def _known(response: Response, visit: Visit, request: Request) -> Response:
     """Give a new visitor the cookies to be known by."""
-    for name, value in new_cookies(desk, visit, request):
+    for name, value in new_cookies(visit, request):
         response.headers.append(name, value)
     return response
 
 
-def _session(desk: Desk, visit: Visit, request: Request) -> Response:
+def _session(visit: Visit, request: Request) -> Response:
     state = SessionState(
         actor=visit.actor,
-        csrf_token=desk.authenticator.csrf_token(visit),
+        csrf_token=visit.csrf_token or visit.new_cookies.get(CSRF_COOKIE),
         expires_at=visit.expires_at,
     )
     response = Response(state.model_dump_json(), media_type="application/json", headers=_NOT_KEPT)
-    return _known(response, desk, visit, request)
+    return _known(response, visit, request)
 
 
 # --- bodies in ------------------------------------------------------------------------------------

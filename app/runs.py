@@ -209,7 +209,8 @@ class RunHost:
 
     async def _sweep(self) -> None:
         job = partial(leases.sweep, claim=self._claim(), now=self._now())
-        await _stored(self._store.writer.submit(job))
+        if closed := await _stored(self._store.writer.submit(job)):
+            _log.warning("%d runs were closed as interrupted: their processes are gone.", closed)
 
     async def _beat(self) -> None:
         while True:

@@ -141,11 +141,11 @@ class Settings(BaseSettings):
     )
     permission: kinds.Code | None = Field(
         default=None,
-        description="Called with (actor, scope); anything but a true answer denies. Or its path.",
+        description="Called with (actor, scope); anything but a true answer denies.",
     )
     identity: kinds.Code | None = Field(
         default=None,
-        description="Called with the credentials of a request, gives its actor. Or its path.",
+        description="Called with a request's credentials; gives its actor, or None for a visitor.",
     )
     jwt: Annotated[Jwt | None, BeforeValidator(_parts)] = Field(
         default=None, description="Which bearer tokens are believed; unset: none."
@@ -158,7 +158,7 @@ class Settings(BaseSettings):
     )
     allowed_origins: kinds.List[kinds.Origin] = Field(
         default=(),
-        description="Other sites whose pages may ask.",
+        description="Other origins whose pages may ask, those of another site by bearer only.",
         examples=["https://app.example,https://intranet.example:8443"],
     )
     database_url: kinds.Text | None = Field(
@@ -308,15 +308,21 @@ def _load_env_file(file: Path) -> None:
 def load_object(name: str, path: str, *, id: str = "E002", fix: str = _OBJECT_FIX) -> object:
     """Import what the setting ``name`` names as "pkg.mod:attribute" or "pkg.mod.attribute".
 
-    Raises: ConfigurationError with the reason, whatever the module itself raises included.
+    Raises: ConfigurationError with the reason, whatever the module itself raises included; one that
+    it raises itself goes on as it is.
     """
     module, colon, attribute = path.partition(":")
     if not colon:
         module, _, attribute = path.rpartition(".")
+    if not module or not attribute:
+        problem = f"FRONTDESK_{name.upper()}={path} names no module with an attribute."
+        raise ConfigurationError(id, problem, fix)
     try:
         found: object = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
+    except ConfigurationError:
+        raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise ConfigurationError(

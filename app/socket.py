@@ -58,7 +58,7 @@ async def converse(websocket: WebSocket, desk: Callable[[], Desk]) -> None:
     except ChatError as error:
         await _turn_away(websocket, error)
         return
-    cookies = new_cookies(here, visit, websocket)
+    cookies = new_cookies(visit, websocket)
     await websocket.accept(protocol, [(n.encode(), v.encode()) for n, v in cookies])
     try:
         await _Conversation(wire, here, visit, credentials).go_on()

@@ -121,10 +121,16 @@ class Message:
 # --- the client's side ----------------------------------------------------------------------------
 
 
+def _name_its_type(schema: dict[str, Json]) -> None:
+    """Say in the schema of an event that its type is always there, though it has a default."""
+    required = schema.get("required")
+    schema["required"] = ["type", *(required if isinstance(required, list) else [])]
+
+
 class _Event(BaseModel):
     """Base of all events: immutable, and open for fields that come later."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, json_schema_extra=_name_its_type)
 
 
 class ToolCall(_Event):

@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 from processes import FRONTDESK, UVICORN, ask, run, serving
 
 from app.settings import named_fields
@@ -57,6 +58,23 @@ def test_the_models_of_the_readme_can_be_served(tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert "material -> Material" in shown.stdout
     assert "purchase_price" not in shown.stdout
+
+
+def test_the_rules_of_the_readme_say_who_asks_and_who_may(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "access.py").write_text(block("python", "shop/access.py"))
+    rules = {"identity": "shop.access:identity", "permission": "shop.access:permission"}
+    settings = {**rules, "managers": "app.demo.toy:managers", "jwt__secret": "k" * 32}
+    token = run(tmp_path, FRONTDESK, "token", "ann", jwt__secret="k" * 32).stdout.strip()
+    with serving(tmp_path, FRONTDESK, "serve", **settings) as url:
+        for headers, status in (
+            ({}, 403),
+            ({"X-API-Key": "guessed"}, 403),
+            ({"X-API-Key": "key-of-the-importer"}, 200),
+            ({"Authorization": f"Bearer {token}"}, 200),
+        ):
+            asked = httpx.post(f"{url}/chat/", json={"text": "List all parts"}, headers=headers)
+            assert asked.status_code == status, headers
 
 
 def test_the_curl_commands_of_the_readme_work(tmp_path: Path) -> None:

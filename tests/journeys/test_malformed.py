@@ -11,12 +11,12 @@ from transports import Chat, open_chat
 
 from app.demo.manufacturing import managers
 from providers.scripted import say
-from schema.errors import BadEvent, BadMessage, NotFound
+from schema.errors import BadMessage, NotFound
 
 LIMIT = 2_000
 DEEP = "[" * 1_900
 TEXT_DUE = ("bad_message", BadMessage.public)
-UNREADABLE = ("bad_event", BadEvent.public)
+UNREADABLE = ("bad_event", "The JSON can't be read: malformed, or nested too deeply.")
 NO_SUCH = ("not_found", NotFound.public)
 TOO_LARGE = ("bad_event", f"The body must not be larger than {LIMIT} bytes.")
 NO_JSON = ("bad_event", "The body must be application/json.")

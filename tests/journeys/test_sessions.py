@@ -230,6 +230,18 @@ async def test_a_sign_in_takes_the_visitors_history_along_if_asked_to(
     assert anew.json()["answer"] == "a"
 
 
+async def test_a_page_of_another_site_is_told_that_it_can_have_no_session(
+    manufacturing_url: str,
+) -> None:
+    friend = "https://app.example"
+    async with chatting(manufacturing_url, allowed_origins=(friend,)) as (visitor, _):
+        headers = {**bearing("ann"), "Origin": friend, "Sec-Fetch-Site": "cross-site"}
+        response = await visitor.client.post("/chat/session/", headers=headers)
+        assert (response.status_code, response.json()["code"]) == (403, "denied")
+        headers["Sec-Fetch-Site"] = "same-site"
+        assert (await visitor.client.post("/chat/session/", headers=headers)).status_code == 200
+
+
 async def test_a_sign_in_needs_a_bearer(door: tuple[HttpVisitor, Chat]) -> None:
     visitor, _ = door
     for path in ("/chat/session/", "/chat/session/?claim=true"):
@@ -251,6 +263,8 @@ async def test_a_session_ends_with_its_token_and_says_so(door: tuple[HttpVisitor
         "/chat/session/", headers={CSRF_HEADER: visitor.client.cookies[CSRF_COOKIE]}
     )
     assert out.status_code == 204
+    assert all("Max-Age=0" in cookie for cookie in out.headers.get_list("set-cookie"))
+    visitor.client.cookies.clear()
     chat.model.will(say("a"))
     assert (await visitor.post("/chat/", {"text": "hi"})).json()["answer"] == "a"
 
@@ -317,9 +331,10 @@ async def test_a_project_can_say_who_asks(
         assert (plain.status_code, plain.json()["code"]) == (403, "denied")
         told = _told(await visitor.client.get("/chat/session/"))
         assert told["actor"] == ANN
-        headers = {CSRF_HEADER: str(told["csrf_token"])}
-        asked = await visitor.client.post("/chat/", json={"text": "hi"}, headers=headers)
+        assert told["csrf_token"] == visitor.client.cookies[CSRF_COOKIE]
+        asked = await visitor.post("/chat/", {"text": "hi"})
         assert asked.json()["answer"] == "a"
+        assert asked.headers.get_list("set-cookie") == []
         visitor.client.cookies.clear()
         stranger = await visitor.client.post("/chat/", json={"text": "hi"})
         assert stranger.headers["x-conversation-id"] != asked.headers["x-conversation-id"]
@@ -369,7 +384,7 @@ async def test_a_project_can_read_the_claims_of_a_token(manufacturing_url: str) 
 
 
 @pytest.mark.parametrize("answer", [RuntimeError("dsn=secret"), "ann", True])
-async def test_an_identity_that_fails_lets_nobody_in(
+async def test_an_identity_that_fails_lets_nobody_in_and_sends_nobody_away(
     manufacturing_url: str, answer: object
 ) -> None:
     def identity(_: Credentials) -> object:
@@ -380,5 +395,5 @@ async def test_an_identity_that_fails_lets_nobody_in(
     async with chatting(manufacturing_url, identity=identity) as (visitor, chat):
         response = await visitor.client.post("/chat/", json={"text": "hi"})
         assert chat.model.requests == []
-    assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
+    assert (response.status_code, response.json()["code"]) == (503, "try_again")
     assert "secret" not in response.text
