@@ -100,7 +100,7 @@ def test_code_that_can_not_be_imported_is_told_by_its_setting_with_the_reason(
 def test_a_wrong_setting_of_a_module_that_serves_itself_is_told_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     module = """
 from app.main import create_app
 from app.demo.toy import managers

@@ -17,7 +17,7 @@ from app.main import create_app
 from app.settings import Settings
 from providers import OfflineProvider
 from providers.scripted import say
-from schema.events import Actor
+from schema.events import Actor, Failed
 
 ROUTES = ("/chat/", "/chat/stream/")
 
@@ -342,6 +342,25 @@ async def test_a_provider_that_can_not_be_made_is_one_generic_error(
         events = await chat.ask("hi")
     assert [event.type for event in events] == ["error"]
     assert "secret" not in repr(events)
+
+
+@pytest.mark.covers("H23", "P19")
+@pytest.mark.parametrize("table", ["chat_conversations", "chat_entries", "chat_runs"])
+async def test_a_message_that_can_not_be_stored_is_one_error(
+    transport: Transport, manufacturing_url: str, table: str
+) -> None:
+    async with open_chat(transport, managers, manufacturing_url) as chat:
+        path = manufacturing_url.removeprefix("sqlite+aiosqlite:///")
+        with closing(sqlite3.connect(path)) as file:
+            file.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+        (event,) = await chat.ask("hi")
+        assert isinstance(event, Failed)
+        assert event.code == "try_again"
+        assert table not in event.message
+        with closing(sqlite3.connect(path)) as file:
+            file.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
+        chat.model.will(say("a"))
+        assert (await chat.ask("hi"))[-1].type == "done"
 
 
 async def test_health_tells_that_the_process_lives_and_is_ready(

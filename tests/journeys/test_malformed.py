@@ -18,6 +18,7 @@ DEEP = "[" * 1_900
 TEXT_DUE = ("bad_message", BadMessage.public)
 UNREADABLE = ("bad_event", "The JSON can't be read: malformed, or nested too deeply.")
 NO_SUCH = ("not_found", NotFound.public)
+NO_NUL = ("bad_message", "The text must not contain a NUL character.")
 TOO_LARGE = ("bad_event", f"The body must not be larger than {LIMIT} bytes.")
 NO_JSON = ("bad_event", "The body must be application/json.")
 NO_METHOD = ("bad_event", "This method is not supported here.")
@@ -43,7 +44,7 @@ BODIES: list[tuple[bytes, tuple[str, str]]] = [
     (b'{"text": ""}', TEXT_DUE),
     (b'{"text": " \\t "}', TEXT_DUE),
     (b'{"text": {}}', TEXT_DUE),
-    (b'{"text": "a\\u0000b"}', ("bad_message", "The text must not contain a NUL character.")),
+    (b'{"text": "a\\u0000b"}', NO_NUL),
     (
         b'{"text": "%b"}' % (b"x" * 101),
         ("bad_message", "The text must not be longer than 100 characters."),
@@ -131,6 +132,15 @@ FRAMES: list[tuple[str | bytes, tuple[str, str]]] = [
     ('{"type":"attach","run_id":"x"}', NO_SUCH),
     ('{"type":"attach","run_id":5,"after":-1}', invalid("after", "run_id", code="bad_event")),
     ('{"type":"attach","run_id":"\\u0000"}', NO_SUCH),
+    ('{"type":"Message","text":"hi"}', NO_TYPE),
+    ('{"type":null}', NO_TYPE),
+    ('{"type":"message","text":NaN}', UNREADABLE),
+    ('{"type":"message","text":"\\ud800"}', UNREADABLE),
+    ('{"type":"message","text":"a\\u0000b"}', NO_NUL),
+    ('{"type":"message","text":"hi","request_id":""}', invalid("request_id")),
+    ('{"type":"attach","run_id":"r","after":true}', invalid("after", code="bad_event")),
+    ('{"type":"attach","run_id":"r","after":1e400}', UNREADABLE),
+    ('{"type":"attach","run_id":"r","live":1}', invalid("live", code="bad_event")),
 ]
 
 

@@ -1,6 +1,7 @@
 """Who asks: visitors, bearers, sessions that were signed in to, and what a project says itself."""
 
 import secrets
+import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -8,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 from sockets import open_socket
-from transports import Chat, HttpVisitor, open_chat
+from transports import Chat, HttpVisitor, events_of, open_chat, results
 from websockets.exceptions import InvalidStatus
 
 from app.demo.manufacturing import managers
@@ -16,8 +17,8 @@ from app.identity import CSRF_HEADER, Credentials, Scope
 from app.sessions import CSRF_COOKIE, SESSION_COOKIE, Sessions
 from app.settings import Jwt
 from app.tokens import make_token
-from providers.scripted import say
-from schema.events import Actor, JsonObject
+from providers.scripted import call, say
+from schema.events import Actor, Event, JsonObject
 
 JWT = Jwt(secret="k" * 32)
 ANN: JsonObject = {"kind": "user", "subject": "ann", "tenant": None, "scopes": []}
@@ -305,6 +306,71 @@ async def test_a_sign_out_leaves_a_new_visitor(door: tuple[HttpVisitor, Chat]) -
     assert isinstance(told["actor"], dict)
     assert told["actor"]["kind"] == "session"
     assert chat.model.requests == []
+
+
+# --- what is theirs -------------------------------------------------------------------------------
+
+
+@pytest.mark.covers("C7-18")
+async def test_everybody_is_answered_from_the_rows_that_are_theirs(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, chat = door
+    client, look = visitor.client, call("query", manager="Project", fields=["name"])
+    chat.model.will(*4 * [look, say("ok")])
+    own = await open_socket(client.base_url, httpx.Cookies(), headers=bearing("ann"))
+    stranger = await open_socket(client.base_url, httpx.Cookies())
+    seen: list[list[Event]] = []
+    for headers in ({}, bearing("ann")):
+        asked = await client.post("/chat/stream/", json={"text": "hi"}, headers=headers)
+        client.cookies.clear()
+        seen.append(events_of(asked.content))
+    for socket in (stranger, own):
+        await socket.ask("hi")
+        seen.append([frame.event for frame in await socket.receive_turn()])
+        await socket.close()
+    confidential = ["Nightjar" in repr(results(events)) for events in seen]
+    assert confidential == [False, True, False, True]
+
+
+@pytest.mark.covers("H30")
+async def test_nobody_goes_on_in_somebody_elses_conversation(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, chat = door
+    client = visitor.client
+    chat.model.will(say("a"))
+    own = await client.post("/chat/", json={"text": "hi"}, headers=bearing("ann"))
+    foreign, entries = own.headers["x-conversation-id"], await _entries(client, own)
+    await client.get("/chat/session/")
+    token = {CSRF_HEADER: client.cookies[CSRF_COOKIE]}
+    unknown = str(uuid.uuid4())
+    for who in (bearing("bob"), token):
+        for path in ("/chat/", "/chat/stream/"):
+            answers = [
+                await client.post(path, json={"text": "hi", "conversation_id": id}, headers=who)
+                for id in (foreign, unknown)
+            ]
+            assert [answer.status_code for answer in answers] == [404, 404]
+            assert answers[0].content == answers[1].content
+            assert [(k, v) for k, v in answers[0].headers.multi_items() if k != "date"] == [
+                (k, v) for k, v in answers[1].headers.multi_items() if k != "date"
+            ]
+        socket = await open_socket(client.base_url, client.cookies, headers=who)
+        texts: list[str] = []
+        for id in (foreign, unknown):
+            await socket.ask("hi", conversation_id=id)
+            (frame,) = await socket.receive_turn()
+            texts.append(frame.text)
+        assert texts[0] == texts[1]
+        await socket.close()
+    assert await _entries(client, own) == entries
+    assert len(chat.model.requests) == 1
+
+
+async def _entries(client: httpx.AsyncClient, own: httpx.Response) -> bytes:
+    path = ENTRIES.format(own.headers["x-conversation-id"])
+    return (await client.get(path, headers=bearing("ann"))).content
 
 
 # --- a project's own identity ---------------------------------------------------------------------

@@ -73,6 +73,7 @@ async def test_a_new_conversation_starts_on_request(chat: Chat) -> None:
     assert said == ["two", "three"]
 
 
+@pytest.mark.covers("H30")
 async def test_an_unknown_and_a_foreign_conversation_are_not_told_apart(chat: Chat) -> None:
     chat.model.will(say("a"))
     events = await chat.ask("one", live=True)
