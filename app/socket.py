@@ -22,6 +22,7 @@ from app.identity import SUBPROTOCOL, Credentials, Visit, subprotocols
 from app.runs import RunHandle
 from schema.errors import BadEvent, ChatError, ChatFailed, TryAgain, TurnInProgress
 from schema.events import Ask, AttachFrame, Event, Failed, JsonObject, RunId, encode
+from schema.waiting import wait_until
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +84,7 @@ class _Wire:
     def __init__(self, websocket: WebSocket) -> None:
         self._websocket = websocket
         self._sending = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
 
     async def receive(self) -> str | bytes:
         """Take the client's next frame."""
@@ -105,8 +107,8 @@ class _Wire:
     async def _put(self, message: Message) -> None:
         async with self._sending:
             try:
-                async with asyncio.timeout(_SEND_TIMEOUT_S):
-                    await self._websocket.send(message)
+                deadline = self._loop.time() + _SEND_TIMEOUT_S
+                await wait_until(deadline, self._websocket.send(message))
             except TimeoutError as error:
                 _log.info("A client that did not read its WebSocket was cut off.")
                 raise WebSocketDisconnect from error

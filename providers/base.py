@@ -19,6 +19,7 @@ from schema.events import (
     ToolDefinition,
     Usage,
 )
+from schema.waiting import wait_until
 
 TokenUsage = Usage
 
@@ -62,12 +63,13 @@ async def complete_round(
     Raises: ProviderFailed when the stream breaks the port's rules.
     """
     stream = aiter(provider.complete([*messages], [*tools]))
-    is_done = False
+    loop, is_done = asyncio.get_running_loop(), False
     try:
         while True:
+            if loop.time() > deadline:
+                raise TimeoutError  # a stream that never waits is never interrupted either
             try:
-                async with asyncio.timeout_at(deadline):
-                    event = _checked(await anext(stream))
+                event = _checked(await wait_until(deadline, anext(stream)))
             except StopAsyncIteration:
                 break
             if is_done:
