@@ -63,18 +63,17 @@ query {"manager": "Project", "fields": ["name", {"parts": ["name"]}], \
 """
 
 
-def system_prompt(
-    tools: Sequence[ToolDefinition], view: View, extra: str, now: datetime
-) -> Message:
-    """Build the system message; ``now`` carries the zone that dates are told in."""
-    sections = [_RULES, _tool_list(tools), _manager_list(view)]
+def system_prompt(tools: str, view: View, extra: str, now: datetime) -> Message:
+    """Build the system message from a tool list; ``now`` carries the zone dates are told in."""
+    sections = [_RULES, tools, _manager_list(view)]
     if extra.strip():
         sections.append(f"# Instructions of this installation\n{extra.strip()}\n")
     sections.append(f"Today is {now:%A, %Y-%m-%d}. Time zone: {now.tzinfo}.")
     return Message("system", "\n".join(sections))
 
 
-def _tool_list(tools: Sequence[ToolDefinition]) -> str:
+def tool_list(tools: Sequence[ToolDefinition]) -> str:
+    """Build the part of the prompt that is the same for all turns: what each tool is for."""
     # One sentence each: the provider gets the whole descriptions beside the messages.
     lines = [f"- {tool.name}: {_first_sentence(tool.description)}" for tool in tools]
     return "\n".join(["# Tools", *lines, ""])

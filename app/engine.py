@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import datetime
 
-from app.conversation import history, system_prompt
+from app.conversation import history, system_prompt, tool_list
 from app.loop import Budget, Loop
 from app.runs import Run, RunHost
 from app.settings import Settings
@@ -40,7 +40,7 @@ class TurnEngine:
         self._settings = settings
         self._host = host
         self._reader = reader
-        self._tools = tools
+        self._tools, self._tool_list = tools, tool_list(tools.definitions)
         self._provider = provider
         self._now = now
 
@@ -87,7 +87,7 @@ class TurnEngine:
 
     def _messages(self, run: Run, context: ToolContext) -> list[Message]:
         prompt = system_prompt(
-            self._tools.definitions,
+            self._tool_list,
             context.view,
             self._settings.system_prompt,
             self._now().astimezone(self._settings.timezone),

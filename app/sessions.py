@@ -8,6 +8,7 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from itsdangerous import BadData, Signer, URLSafeSerializer
 from pydantic import TypeAdapter
@@ -19,6 +20,8 @@ CSRF_COOKIE = "csrftoken"
 
 _MAX_COOKIE_CHARS = 3_900
 """Browsers keep 4,096 of a cookie, its name and attributes counted in."""
+_KEPT = 1_024
+"""So many cookies are remembered for what they say, which never changes."""
 _SHA256 = {"digest_method": hashlib.sha256}
 
 
@@ -40,13 +43,14 @@ class Sessions:
     def __init__(self, secret: str) -> None:
         self._sessions = URLSafeSerializer(secret, salt=SESSION_COOKIE, signer_kwargs=_SHA256)
         self._tokens = Signer(secret, salt=CSRF_COOKIE, digest_method=hashlib.sha256)
+        self.read = lru_cache(_KEPT)(self._read)
 
     def start(self, actor: Actor | None = None, expires_at: datetime | None = None) -> Session:
         """Start a session of an actor; without one, of a visitor nobody knows."""
         id = secrets.token_urlsafe(24)
         return Session(id, actor or Actor("session", id), expires_at)
 
-    def read(self, cookie: str) -> Session | None:
+    def _read(self, cookie: str) -> Session | None:
         """Return the session that a cookie of ours names, an expired one too; else None."""
         if len(cookie) > _MAX_COOKIE_CHARS:
             return None
