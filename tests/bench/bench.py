@@ -144,9 +144,8 @@ def _load_musts(loads: dict[str, list[Figure]]) -> Iterator[Must]:
 
 def _part_musts() -> Iterator[Must]:
     """Measure the parts of a turn alone, in this process."""
-    for at_once, name in ((CLIENTS, f"{CLIENTS} conversations at once"), (1, "one at a time")):
-        stored = [asyncio.run(storing_cpu_us(at_once)) for _ in range(_REPEATS)]
-        yield Must(f"T8 CPU of storing a turn, {name}", 900, ".0f", " us", stored)
+    stored = [asyncio.run(storing_cpu_us(CLIENTS)) for _ in range(_REPEATS)]
+    yield Must("T8 CPU of storing a turn", 900, ".0f", " us", stored)
     loops = [asyncio.run(loop_cpu_us()) for _ in range(_REPEATS)]
     yield Must("T10 CPU of a turn in the loop", 300, ".0f", " us", loops)
 
