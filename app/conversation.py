@@ -35,7 +35,7 @@ a tool has returned in this conversation.
 
 # How to query
 - Use exact names from the schema. A filter is FIELD or FIELD__LOOKUP; through relations it is
-  RELATION__FIELD__LOOKUP. All filters must hold.
+  RELATION__FIELD__LOOKUP. All filters must hold; "or", "and" and "not" combine filters.
 - Select a relation as {"relation": ["field", ...]}. There is no wildcard in nested fields.
 - total_count counts all matches, however many rows the page shows: use it for "how many".
 - If a call returns an error, correct the call as the message says, or explain what is missing.

@@ -18,7 +18,7 @@ from sqlalchemy.types import TypeEngine
 
 from schema.rows import Branch, Compiled, Level, Node, Statement
 from schema.sources import Column, ModelDescription, Relation, is_unique
-from schema.values import decoder
+from schema.values import TEXT, TextLookup, decoder
 
 FOLD = "frontdesk_fold"
 """The SQL function that read connections on SQLite provide: Python's ``str.casefold``."""
@@ -32,9 +32,10 @@ _ONE = sa.literal_column("1", _INTEGER)
 
 _T = TypeVar("_T")
 
-Comparison = Literal[
-    "exact", "in", "gt", "gte", "lt", "lte", "icontains", "missing", "present", "never"
-]
+Comparison = (
+    Literal["exact", "ne", "in", "gt", "gte", "lt", "lte", "missing", "present", "never"]
+    | TextLookup
+)
 Hops = tuple[Relation, ...]
 
 
@@ -53,7 +54,21 @@ class Condition:
 
 NEVER = Condition((), None, "never")
 
-Visibility = Mapping[type, tuple[Condition, ...]]
+
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """Clauses that must hold: ``all`` of them, ``any`` of them, or just ``not`` all of them.
+
+    What is not known, because a value is missing, does not hold; so ``not`` has every other row.
+    """
+
+    kind: Literal["all", "any", "not"]
+    parts: tuple["Clause", ...]
+
+
+Clause = Condition | Junction
+
+Visibility = Mapping[type, tuple[Clause, ...]]
 """What limits the rows of each model; a model that is absent is seen whole."""
 
 
@@ -76,10 +91,14 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One sort key; rows without a value come last in both directions."""
+    """One sort key, at the end of a path of to-one relations.
+
+    Rows without a value come last in both directions.
+    """
 
     column: Column
     descending: bool
+    hops: Hops = ()
 
 
 class Compiler:
@@ -92,7 +111,7 @@ class Compiler:
     def compile(
         self,
         selection: Selection,
-        conditions: Sequence[Condition],
+        conditions: Sequence[Clause],
         order: Sequence[Order],
         visible: Visibility,
     ) -> Compiled:
@@ -104,11 +123,12 @@ class Compiler:
         where = shown.where(conditions, visible=True)
         columns, level = _Columns(), Level()
         level.node = tables.node(shown, (), selection, columns, level.branches, ())
+        keys = _sort_keys(shown, selection.model, order)
         page = (
             sa.select(*columns.chosen)
             .select_from(shown.source)
             .where(*where)
-            .order_by(*_sort_keys(shown.rows, selection.model, order))
+            .order_by(*keys)
             .limit(_value("limit", _INTEGER))
             .offset(_value("offset", _INTEGER))
         )
@@ -117,15 +137,15 @@ class Compiler:
 
 
 def _sort_keys(
-    rows: FromClause, model: ModelDescription, order: Sequence[Order]
+    level: "_From", model: ModelDescription, order: Sequence[Order]
 ) -> list[ColumnElement[object]]:
     keys: list[ColumnElement[object]] = []
     for item in order:
-        column = _of(rows, item.column.column)
+        column = _of(level.join(item.hops), item.column.column)
         key = column.desc() if item.descending else column.asc()
-        keys.append(key.nulls_last() if item.column.nullable else key)
-    named = {item.column.column for item in order}
-    return keys + [_of(rows, column) for column in model.key if column not in named]
+        keys.append(key.nulls_last() if item.column.nullable or item.hops else key)
+    named = {item.column.column for item in order if not item.hops}
+    return keys + [_of(level.rows, column) for column in model.key if column not in named]
 
 
 def _of(rows: FromClause, column: sa.Column[object]) -> ColumnElement[object]:
@@ -181,8 +201,8 @@ class _Tables:
         conditions = self._visible.get(model.model, ()) if model else ()
         if model is None or not conditions:
             return []
-        joined = [c for c in conditions if c.hops and not c.hops[0].many]
-        beside = [c for c in conditions if not c.hops or c.hops[0].many]
+        joined = [c for c in conditions if _needs_join(c)]
+        beside = [c for c in conditions if not _needs_join(c)]
         clauses = _From(self, model, rows=rows, limited=False).where(beside)
         if joined:
             # One row to hang the joins on: this place may be an ON clause, which takes no joins.
@@ -291,6 +311,13 @@ class _Tables:
         return once.c[_PARENT], []
 
 
+def _needs_join(clause: Clause) -> bool:
+    """Tell whether a condition leads over a to-one relation first, which is joined."""
+    if isinstance(clause, Junction):
+        return any(_needs_join(part) for part in clause.parts)
+    return bool(clause.hops) and not clause.hops[0].many
+
+
 def _parent_columns(relation: Relation) -> list[sa.ColumnClause[object]]:
     kinds = [theirs.type for _, theirs in relation.pairs]
     number: sa.ColumnClause[object] = sa.column(_PARENT, _INTEGER)
@@ -350,12 +377,15 @@ class _From:
         return self._joins[hops]
 
     def where(
-        self, conditions: Iterable[Condition], *, visible: bool = False
+        self, conditions: Iterable[Clause], *, visible: bool = False
     ) -> list[ColumnElement[bool]]:
-        """The clauses for ``conditions``; those beyond one to-many hop hold for the same row."""
+        """The SQL of ``conditions``; those beyond one to-many hop hold for the same row."""
         clauses = self._tables.visible(self.model.table, self.rows) if visible else []
         groups: dict[Hops, list[Condition]] = {}
         for condition in conditions:
+            if isinstance(condition, Junction):
+                clauses.append(self._junction(condition))
+                continue
             cut = next((at for at, hop in enumerate(condition.hops, 1) if hop.many), 0)
             if cut == 0:
                 clauses.append(self._compare(condition))
@@ -366,6 +396,16 @@ class _From:
                 rest = replace(condition, hops=condition.hops[cut:])
                 groups.setdefault(condition.hops[:cut], []).append(rest)
         return clauses + [self._related(hops, rest) for hops, rest in groups.items()]
+
+    def _junction(self, junction: Junction) -> ColumnElement[bool]:
+        if junction.kind == "any":
+            return sa.or_(
+                sa.false(), *(clause for p in junction.parts for clause in self.where([p]))
+            )
+        held = sa.and_(sa.true(), *self.where(junction.parts))
+        if junction.kind == "all":
+            return held
+        return sa.not_(sa.func.coalesce(held, sa.false(), type_=sa.Boolean()))
 
     def _related(self, hops: Hops, conditions: Sequence[Condition]) -> ColumnElement[bool]:
         start = self.join(hops[:-1])
@@ -381,8 +421,8 @@ class _From:
             found = _of(rows, condition.hops[-1].pairs[0][1])
             return found.is_(None) if condition.comparison == "missing" else found.is_not(None)
         value = _of(rows, column.column)
-        if condition.comparison == "icontains":
-            return self._contains(value, condition.parameters[0])
+        if condition.comparison in TEXT:
+            return self._look_into(condition.comparison, value, condition.parameters[0])
         if column.type == "json":
             # A stored JSON null reads as null, like no value at all.
             empty = sa.or_(value.is_(None), sa.cast(value, sa.String) == _JSON_NULL)
@@ -393,6 +433,24 @@ class _From:
             value,
             [_value(name, kind) for name in condition.parameters],
         )
+
+    def _look_into(
+        self, comparison: Comparison, value: ColumnElement[object], parameter: str
+    ) -> ColumnElement[bool]:
+        """Look for a text in another; LIKE of SQLite would not tell capitals from small letters."""
+        part = _value(parameter, sa.String())
+        size = sa.func.length(part)
+        match comparison:
+            case "startswith":
+                return sa.func.substr(value, _ONE, size) == part
+            case "endswith":
+                return sa.func.substr(value, sa.func.length(value) - size + _ONE) == part
+            case "contains" if self._tables.dialect.name == "sqlite":
+                return sa.func.instr(value, part) >= _ONE
+            case "contains":
+                return sa.func.strpos(value, part) >= _ONE
+            case _:
+                return self._contains(value, parameter)
 
     def _contains(self, value: ColumnElement[object], parameter: str) -> ColumnElement[bool]:
         """Compare without case; the pattern is folded already.
@@ -433,7 +491,10 @@ def _compare(
             return value < parameters[0]
         case "lte":
             return value <= parameters[0]
-        case "exact" | "icontains" | "never":
+        case "ne":
+            # A missing value is another one than any that can be given.
+            return value.is_distinct_from(parameters[0])
+        case _:
             return value == parameters[0]
 
 

@@ -1,5 +1,7 @@
 """The filter language: ``{"price__gt": 3, "material__name__icontains": "alu"}``, all of it ANDed.
 
+``and`` and ``or`` combine lists of filters, ``not`` turns one round; they nest.
+
 ``parse`` checks names and gives conditions for the compiler; the values are taken separately, so
 that filters of one shape are parsed once. All errors are ``ToolRetry`` and name what is valid in
 the ``Names`` they were given, so a name outside of them is unknown, whatever the database has.
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from rapidfuzz import fuzz, process
 from sqlalchemy.engine import Dialect
 
-from schema.compile import Comparison, Condition, Hops
+from schema.compile import Clause, Comparison, Condition, Hops, Junction
 from schema.errors import ToolRetry
 from schema.events import Json, JsonObject
 from schema.sources import Column, Relation
@@ -21,6 +23,7 @@ from schema.values import LOOKUPS, Coerce, Lookup, Refused, coercer
 MAX_HOPS = 5
 MAX_CONDITIONS = 50
 MAX_LIST = 1_024
+MAX_DEPTH = 5
 _MAX_ECHO = 80
 _MAX_NAMES = 60
 
@@ -69,17 +72,23 @@ def listed(names: Iterable[str]) -> str:
     )
 
 
+_Path = tuple[str | int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Take:
-    key: str
+    """Where a value stands in a filter, and what becomes of it."""
+
+    path: _Path
     coerce: Coerce
     parameters: tuple[str, ...]
     is_list: bool
 
-    def values(self, value: Json) -> list[object]:
+    def values(self, filters: JsonObject) -> list[object]:
+        key, value = str(self.path[-1]), _at(filters, self.path)
         if value is None:
-            base = self.key.removesuffix("__in")
-            raise ToolRetry(f"Filter {self.key}: null is asked for with {base}__isnull: true.")
+            base = key.removesuffix("__in")
+            raise ToolRetry(f"Filter {key}: null is asked for with {base}__isnull: true.")
         try:
             if not self.is_list:
                 return [self.coerce(value)]
@@ -87,15 +96,27 @@ class _Take:
             taken = [self.coerce(item) for item in items]
         except Refused as error:
             hint = " For one of several values use __in." if isinstance(value, list) else ""
-            raise ToolRetry(f"Filter {self.key}: the value {error}.{hint}") from None
+            raise ToolRetry(f"Filter {key}: the value {error}.{hint}") from None
         return taken + taken[-1:] * (len(self.parameters) - len(taken))
+
+
+def _at(filters: Json, path: _Path) -> Json:
+    for step in path:
+        match filters, step:
+            case dict(), str():
+                filters = filters[step]
+            case list(), int():
+                filters = filters[step]
+            case _:
+                raise TypeError("The filter does not have the parsed shape.")
+    return filters
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A parsed filter: its conditions, and how values of the same shape become parameters."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[Clause, ...]
     takes: tuple[_Take, ...]
 
     def values(self, filters: JsonObject) -> dict[str, object]:
@@ -103,19 +124,34 @@ class Filter:
         return {
             name: value
             for take in self.takes
-            for name, value in zip(take.parameters, take.values(filters[take.key]), strict=True)
+            for name, value in zip(take.parameters, take.values(filters), strict=True)
         }
 
 
 def shape(filters: JsonObject) -> tuple[object, ...]:
-    """What of ``filters`` decides about the SQL; hashable."""
-    return tuple([(key, _kind(key, value)) for key, value in filters.items()])
+    """What of ``filters`` decides about the SQL; hashable. Raises: ToolRetry when nested deeply."""
+    return _shape(filters, MAX_DEPTH)
 
 
-def _kind(key: str, value: Json) -> object:
-    if isinstance(value, list):
-        return _rounded(len(value))
-    return value if isinstance(value, bool) and key.endswith("isnull") else None
+def _shape(filters: JsonObject, depth: int) -> tuple[object, ...]:
+    if depth < 0:
+        raise ToolRetry(f"filters: and, or and not can be nested {MAX_DEPTH} deep.")
+    return tuple([(key, _kind(key, value, depth)) for key, value in filters.items()])
+
+
+def _kind(key: str, value: Json, depth: int) -> object:
+    match value:
+        case list() if key in ("and", "or"):
+            below = depth - 1
+            return tuple([_shape(v, below) if isinstance(v, dict) else None for v in value])
+        case dict() if key == "not":
+            return _shape(value, depth - 1)
+        case list():
+            return _rounded(len(value))
+        case bool() if key.endswith("isnull"):
+            return value
+        case _:
+            return None
 
 
 def _rounded(count: int) -> int:
@@ -127,27 +163,78 @@ def parse(
     filters: JsonObject, model: type, scope: Scope, dialect: Dialect, prefix: str = "f"
 ) -> Filter:
     """Parse a filter on ``model``; parameters are named with ``prefix``. Raises: ToolRetry."""
-    if len(filters) > MAX_CONDITIONS:
-        raise ToolRetry(f"filters: at most {MAX_CONDITIONS} conditions can be given.")
-    conditions: list[Condition] = []
-    takes: list[_Take] = []
-    for number, (key, value) in enumerate(filters.items()):
-        hops, column, lookup = _resolve(key, model, scope)
+    parser = _Parser(model, scope, dialect, prefix)
+    clauses = parser.clauses(filters, ())
+    return Filter(clauses, tuple(parser.takes))
+
+
+class _Parser:
+    """Parses one filter and numbers its conditions."""
+
+    def __init__(self, model: type, scope: Scope, dialect: Dialect, prefix: str) -> None:
+        self._model, self._scope, self._dialect = model, scope, dialect
+        self._prefix = prefix
+        self._count = 0
+        self.takes: list[_Take] = []
+
+    def clauses(self, filters: JsonObject, path: _Path) -> tuple[Clause, ...]:
+        """Parse the filter at ``path``: what must hold, all of it."""
+        if len(path) > 2 * MAX_DEPTH:
+            raise ToolRetry(f"filters: and, or and not can be nested {MAX_DEPTH} deep.")
+        if len(filters) > MAX_CONDITIONS:
+            raise _too_many()
+        found: list[Clause] = []
+        for key, value in filters.items():
+            match key:
+                case "and":
+                    found += self._each(key, value, path)
+                case "or":
+                    found.append(Junction("any", tuple(self._each(key, value, path))))
+                case "not":
+                    if not isinstance(value, dict):
+                        raise ToolRetry('Filter not: must be a filter, such as {"price__gt": 3}.')
+                    found.append(Junction("not", self.clauses(value, (*path, key))))
+                case _:
+                    found.append(self._condition(key, value, path))
+        return tuple(found)
+
+    def _each(self, key: str, value: Json, path: _Path) -> list[Junction]:
+        found: list[Junction] = []
+        for at, item in enumerate(value if isinstance(value, list) else [value]):
+            if not isinstance(value, list) or not isinstance(item, dict):
+                raise ToolRetry(
+                    f'Filter {key}: must be a list of filters, such as [{{"price__gt": 3}}].'
+                )
+            found.append(Junction("all", self.clauses(item, (*path, key, at))))
+            self._add_one()
+        return found
+
+    def _add_one(self) -> int:
+        self._count += 1
+        if self._count > MAX_CONDITIONS:
+            raise _too_many()
+        return self._count - 1
+
+    def _condition(self, key: str, value: Json, path: _Path) -> Condition:
+        number = self._add_one()
+        hops, column, lookup = _resolve(key, self._model, self._scope)
         if lookup == "isnull":
-            conditions.append(Condition(hops, column, _presence(key, value)))
-            continue
+            return Condition(hops, column, _presence(key, value))
         if column is None:
-            field = next(iter(scope(hops[-1].target).columns))
+            field = next(iter(self._scope(hops[-1].target).columns))
             raise ToolRetry(
                 f"Filter {key}: a relation is compared by its fields, such as {key}__{field},"
                 f" or with {key}__isnull."
             )
         count = _list_length(key, value) if lookup == "in" else 1
-        parameters = tuple(f"{prefix}{number}_{at}" for at in range(count))
-        comparison: Comparison = lookup
-        conditions.append(Condition(hops, column, comparison, parameters))
-        takes.append(_Take(key, coercer(column, lookup, dialect), parameters, lookup == "in"))
-    return Filter(tuple(conditions), tuple(takes))
+        parameters = tuple(f"{self._prefix}{number}_{at}" for at in range(count))
+        coerce = coercer(column, lookup, self._dialect)
+        self.takes.append(_Take((*path, key), coerce, parameters, lookup == "in"))
+        return Condition(hops, column, lookup, parameters)
+
+
+def _too_many() -> ToolRetry:
+    return ToolRetry(f"filters: at most {MAX_CONDITIONS} conditions can be given.")
 
 
 def _presence(key: str, value: Json) -> Comparison:

@@ -16,7 +16,7 @@ import orjson
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
-from schema.compile import NEVER, Compiler, Condition, Order, Selection
+from schema.compile import NEVER, Clause, Compiler, Order, Selection
 from schema.errors import (
     ConfigurationError,
     ToolError,
@@ -119,7 +119,7 @@ class Reader:
 
     async def view(self, actor: Actor) -> View:
         """Evaluate what ``actor`` may see, once; the result holds for a run."""
-        visible: dict[type, tuple[Condition, ...]] = {}
+        visible: dict[type, tuple[Clause, ...]] = {}
         values: dict[str, object] = {}
         shapes: list[object] = []
         for number, manager in enumerate(self.index.managers.values()):
@@ -135,7 +135,7 @@ class Reader:
 
     async def _limits(
         self, manager: Manager, actor: Actor, prefix: str
-    ) -> tuple[tuple[Condition, ...], dict[str, object], object]:
+    ) -> tuple[tuple[Clause, ...], dict[str, object], object]:
         """Evaluate one ``visible``; whatever is wrong with it shows nothing, and is logged."""
         visible = manager.visible
         try:
@@ -233,13 +233,13 @@ class Reader:
         return _fit(rows)
 
 
-def _listed(value: Json) -> Json:
-    """A list, where a project's code may well have a tuple or a set."""
-    collected: object = value
-    if isinstance(collected, tuple | set | frozenset):
-        # The coercer of the column checks each of them.
-        return cast("list[Json]", list(cast("Iterable[object]", collected)))
-    return value
+def _listed(value: object) -> Json:
+    """Lists, wherever in a filter a project's code may well have a tuple or a set."""
+    if isinstance(value, tuple | set | frozenset | list):
+        return [_listed(item) for item in cast("Iterable[object]", value)]  # whatever they are
+    if is_object(value):
+        return {str(key): _listed(item) for key, item in value.items()}
+    return cast("Json", value)  # the coercer of the column checks it
 
 
 def _fit(rows: Rows) -> list[JsonObject]:

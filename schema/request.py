@@ -5,17 +5,18 @@ All errors are ``ToolRetry``: they name the argument, and what is valid. Source:
 
 from typing_extensions import TypeIs
 
-from schema.compile import Nested, Order, Selection
+from schema.compile import Hops, Nested, Order, Selection
 from schema.errors import ToolRetry
 from schema.events import Json, JsonObject
 from schema.filters import echo, listed
 from schema.index import View
 from schema.managers import NESTED_LIMIT, Link, Manager
-from schema.sources import Column
+from schema.sources import Column, Relation
 
 MAX_NESTED = 200
 MAX_FIELDS = 200
 MAX_RELATIONS = 30
+MAX_ORDERS = 20
 MAX_DEPTH = 5
 _MAX_WHOLE = 2**63 - 1
 
@@ -35,20 +36,40 @@ def whole(name: str, value: Json, least: int, default: int) -> int:
 
 
 def sort(view: View, manager: Manager, order_by: list[Json] | None) -> tuple[Order, ...]:
-    """Check ``order_by``: fields of the manager itself, ``-`` before a descending one."""
+    """Check ``order_by``: fields, also of to-one relations; ``-`` before a descending one."""
     orders: dict[str, Order] = {}
     for item in order_by or []:
         if not isinstance(item, str):
             raise ToolRetry('order_by: must be a list of field names, such as ["-price", "name"].')
         name = item.removeprefix("-")
-        column = manager.columns.get(name)
-        if column is None:
-            raise view.names(manager.model.model).unknown("order_by", name)
+        hops, column = _sort_column(view, manager, name)
         if column.type == "json" or name in orders:
             why = "holds json, which has no order" if column.type == "json" else "is given twice"
             raise ToolRetry(f"order_by: {name} {why}.")
-        orders[name] = Order(column, descending=item.startswith("-"))
+        orders[name] = Order(column, item.startswith("-"), hops)
+    if len(orders) > MAX_ORDERS:
+        raise ToolRetry(f"order_by: at most {MAX_ORDERS} fields can be given.")
     return tuple(orders.values())
+
+
+def _sort_column(view: View, manager: Manager, name: str) -> tuple[Hops, Column]:
+    """Walk a name such as ``material__name`` to its column."""
+    hops: list[Relation] = []
+    *path, last = name.split("__")
+    for part in path:
+        link = manager.links.get(part)
+        if link is None:
+            raise view.names(manager.model.model).unknown(f"order_by {echo(name)}", part)
+        if link.relation.many:
+            raise ToolRetry(f"order_by: {part} is a list, and has no one value to sort by.")
+        hops.append(link.relation)
+        if len(hops) > MAX_DEPTH:
+            raise ToolRetry(f"order_by: a path has at most {MAX_DEPTH} relations.")
+        manager = view.manager(link.target)
+    column = manager.columns.get(last)
+    if column is None:
+        raise view.names(manager.model.model).unknown("order_by", last)
+    return tuple(hops), column
 
 
 def select(view: View, manager: Manager, fields: list[Json] | None) -> Selection:

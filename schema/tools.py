@@ -167,12 +167,14 @@ _QUERY_PARAMETERS = (
         "object",
         "Conditions that must all hold: field for equality, or field__lookup with a lookup of"
         " get_manager_schema, such as price__gt, name__icontains, id__in: [1, 2],"
-        " material__isnull: true. Relations are followed as in material__name.",
+        " material__isnull: true. Relations are followed as in material__name. Combine with"
+        ' {"or": [{...}, {...}]}, {"and": [...]} and {"not": {...}}.',
     ),
     Parameter(
         "order_by",
         "array",
-        'The manager\'s own fields to sort by, with - for descending: ["-price", "name"].',
+        'Fields to sort by, with - for descending: ["-price", "material__name"]. A path may lead'
+        " over relations to one row.",
         items={"type": "string"},
     ),
     Parameter("limit", "integer", "The most rows to return, from 1."),

@@ -21,20 +21,24 @@ from sqlalchemy.engine import Dialect
 from schema.events import Json
 from schema.sources import Column, ValueType, bare_type, choice, choices
 
-Lookup = Literal["exact", "in", "gt", "gte", "lt", "lte", "icontains", "isnull"]
+TextLookup = Literal["contains", "icontains", "startswith", "endswith"]
+Lookup = Literal["exact", "ne", "in", "gt", "gte", "lt", "lte", "isnull"] | TextLookup
 
-_RANGE: tuple[Lookup, ...] = ("in", "gt", "gte", "lt", "lte", "isnull")
+_CHOICE: tuple[Lookup, ...] = ("ne", "in", "isnull")
+_RANGE: tuple[Lookup, ...] = ("ne", "in", "gt", "gte", "lt", "lte", "isnull")
+TEXT: tuple[TextLookup, ...] = ("contains", "icontains", "startswith", "endswith")
+"""The lookups that look at parts of a text; all but icontains tell capitals from small letters."""
 LOOKUPS: Mapping[ValueType, tuple[Lookup, ...]] = {
-    "string": ("in", "gt", "gte", "lt", "lte", "icontains", "isnull"),
+    "string": (*_RANGE[:-1], *TEXT, "isnull"),
     "integer": _RANGE,
     "number": _RANGE,
     "decimal": _RANGE,
-    "boolean": ("in", "isnull"),
+    "boolean": _CHOICE,
     "date": _RANGE,
     "time": _RANGE,
     "datetime": _RANGE,
-    "uuid": ("in", "isnull"),
-    "enum": ("in", "isnull"),
+    "uuid": _CHOICE,
+    "enum": _CHOICE,
     "json": ("isnull",),
 }
 """The lookups a field offers as ``field__lookup``; ``field`` alone is equality, save for json."""
@@ -193,6 +197,8 @@ def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
     """
     if lookup == "icontains":
         return lambda value: f"%{_escape(_take_text(value, _MAX_PART).casefold())}%"
+    if lookup in TEXT:
+        return lambda value: _take_text(value, _MAX_PART)
     take = _take_choice(column) if column.type == "enum" else _TAKE[column.type]
     stored = column.column.type
     bind = stored.dialect_impl(dialect).bind_processor(dialect)

@@ -25,6 +25,18 @@ Query = Callable[..., Awaitable[JsonObject]]
         ({"name__icontains": "\\"}, []),
         ({"name__icontains": "STRASSE"}, ["Straße"]),
         ({"name__icontains": ""}, ["Bolt", "Bearing", "Gear", "100%_Nut", "Straße", "Zahn"]),
+        ({"name__contains": "B"}, ["Bolt", "Bearing"]),
+        ({"name__contains": "b"}, []),
+        ({"name__contains": "%_"}, ["100%_Nut"]),
+        ({"name__startswith": "B"}, ["Bolt", "Bearing"]),
+        ({"name__startswith": "b"}, []),
+        ({"name__startswith": "100%_N"}, ["100%_Nut"]),
+        ({"name__endswith": "aße"}, ["Straße"]),
+        ({"name__endswith": "The whole Bolt"}, []),
+        ({"name__endswith": ""}, ["Bolt", "Bearing", "Gear", "100%_Nut", "Straße", "Zahn"]),
+        ({"name__ne": "Bolt"}, ["Bearing", "Gear", "100%_Nut", "Straße", "Zahn"]),
+        ({"price__ne": 12}, ["Bolt", "100%_Nut", "Straße", "Zahn"]),
+        ({"material__name__ne": "Aluminum"}, ["Bolt", "Gear", "100%_Nut"]),
         ({"stock__gte": 3, "stock__lt": 7}, ["Bolt", "Zahn"]),
         ({"stock": "5"}, ["Bolt"]),
         ({"stock": 5.0}, ["Bolt"]),
@@ -102,7 +114,7 @@ async def test_lists_of_any_length_match_what_they_hold(names: Names) -> None:
         ({"1=1; DROP TABLE part": 1}, "Part has no '1=1; DROP TABLE part'"),
         (
             {"name__regex": "x"},
-            "the string field name has no lookup 'regex'. Its lookups: name__in",
+            "the string field name has no lookup 'regex'. Its lookups: name__ne, name__in",
         ),
         ({"name__exact__in": "x"}, "has no lookup 'exact__in'"),
         ({"stock__icontains": "5"}, "the integer field stock has no lookup 'icontains'"),
@@ -185,8 +197,110 @@ async def test_the_number_of_hops_and_conditions_is_bounded(query: Query) -> Non
     assert (await query("Project", filters={"parent__" * 5 + "code": "APO"}))["data"] == []
 
 
+ALL = ["Bolt", "Bearing", "Gear", "100%_Nut", "Straße", "Zahn"]
+
+
+COMBINED: list[tuple[JsonObject, list[str]]] = [
+    ({"id__in": []}, []),
+    ({"or": []}, []),
+    ({"and": []}, ALL),
+    ({"not": {}}, []),
+    ({"not": {"id__in": []}}, ALL),
+    ({"or": [{}]}, ALL),
+    ({"or": [{"name": "Bolt"}, {"stock": 7}]}, ["Bolt", "Gear"]),
+    ({"or": [{"name": "Bolt", "stock": 7}]}, []),
+    ({"or": [{"stock": 7}, {"stock": 5}], "name": "Bolt"}, ["Bolt"]),
+    ({"and": [{"name__startswith": "B"}, {"stock": 0}]}, ["Bearing"]),
+    ({"not": {"name__in": ["Bolt", "Gear"]}}, ["Bearing", "100%_Nut", "Straße", "Zahn"]),
+    # What has no price is not dearer than anything, so it is among all others.
+    ({"not": {"price__gt": 2}}, ["Bolt", "100%_Nut", "Straße", "Zahn"]),
+    ({"not": {"material__name": "Aluminum"}}, ["Bolt", "Gear", "100%_Nut"]),
+    ({"not": {"not": {"name": "Bolt"}}}, ["Bolt"]),
+    ({"not": {"projects__owner": "grace"}}, ["Gear", "Straße", "Zahn"]),
+    (
+        {"or": [{"projects__isnull": True}, {"supplier__isnull": True}]},
+        ["Gear", "100%_Nut", "Straße", "Zahn"],
+    ),
+]
+
+
+@pytest.mark.covers("H44", "P45")
+@pytest.mark.parametrize(("filters", "expected"), COMBINED)
+async def test_filters_combine(names: Names, filters: JsonObject, expected: list[str]) -> None:
+    assert await names("Part", **filters) == expected
+
+
+WRAPS: list[Callable[[JsonObject], JsonObject]] = [
+    lambda f: {"not": f},
+    lambda f: {"or": [f]},
+    lambda f: {"and": [{"not": {"or": [f]}}]},
+]
+
+
+@pytest.mark.covers("H31")
+@pytest.mark.parametrize("wrap", WRAPS)
+async def test_a_hidden_field_can_be_named_at_no_depth(
+    query: Query, wrap: Callable[[JsonObject], JsonObject]
+) -> None:
+    pairs: list[tuple[JsonObject, JsonObject]] = [
+        ({"cost": 1}, {"ctos": 1}),
+        ({"cost__gt": 5}, {"ctos__gt": 5}),
+        ({"supplier__bank_account__startswith": "D"}, {"supplier__bnak_account__startswith": "D"}),
+        ({"supplier__parts__cost": 1}, {"supplier__parts__ctos": 1}),
+    ]
+    for hidden, unknown in pairs:
+        told: list[str] = []
+        for filters in (hidden, unknown):
+            with pytest.raises(ToolRetry) as refused:
+                await query("Part", filters=wrap(filters))
+            text = str(refused.value)
+            told.append(text.replace("ctos", "cost").replace("bnak_account", "bank_account"))
+        assert told[0] == told[1]
+
+
+NOT_COMBINED: list[tuple[JsonObject, str]] = [
+    ({"or": {"name": "Bolt"}}, "^Filter or: must be a list of filters"),
+    ({"or": "x"}, "^Filter or: must be a list of filters"),
+    ({"and": [5]}, "^Filter and: must be a list of filters"),
+    ({"or": None}, "^Filter or: must be a list of filters"),
+    ({"not": [{"name": "Bolt"}]}, "^Filter not: must be a filter"),
+    ({"not": None}, "^Filter not: must be a filter"),
+    ({"or": [{"stock": "many"}]}, "^Filter stock: the value must be an integer"),
+    ({"not": {"name": None}}, "^Filter name: null is asked for with name__isnull"),
+    ({"or": [{} for _ in range(51)]}, "at most 50 conditions"),
+    ({"or": 30 * [{"name": "a"}]}, "at most 50 conditions"),
+]
+
+
+@pytest.mark.parametrize(("filters", "message"), NOT_COMBINED)
+async def test_combinations_that_do_not_fit_are_refused(
+    query: Query, filters: JsonObject, message: str
+) -> None:
+    with pytest.raises(ToolRetry, match=message):
+        await query("Part", filters=filters)
+
+
+async def test_combinations_are_bounded_in_depth(names: Names) -> None:
+    deep: JsonObject = {"name": "Bolt"}
+    for _ in range(4):
+        deep = {"not": deep}
+    assert await names("Part", **deep) == ["Bolt"]
+    for nested in (_nested("or", 6), _nested("not", 6), _nested("or", 900), _nested("not", 900)):
+        with pytest.raises(ToolRetry, match="nested 5 deep"):
+            await names("Part", **nested)
+
+
+def _nested(key: str, depth: int) -> JsonObject:
+    filters: JsonObject = {"name": "Bolt"}
+    for _ in range(depth):
+        filters = {key: [filters] if key == "or" else filters}
+    return filters
+
+
 async def test_a_value_of_another_shape_is_checked_again(names: Names) -> None:
     assert await names("Part", stock=5) == ["Bolt"]
+    assert await names("Part", **{"or": [{"stock": 5}]}) == ["Bolt"]
+    assert await names("Part", **{"or": [{"stock": 7}]}) == ["Gear"]
     with pytest.raises(ToolRetry, match="must be an integer"):
         await names("Part", stock="many")
     assert await names("Part", stock=7) == ["Gear"]

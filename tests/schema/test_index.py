@@ -148,7 +148,9 @@ def test_a_description_tells_everything_that_may_be_asked(index: SchemaIndex) ->
     assert [f["name"] for f in fields if isinstance(f, dict)][-2:] == ["material_id", "supplier_id"]
     lookups = described.pop("lookups")
     assert isinstance(lookups, dict)
-    assert lookups["string"] == ["in", "gt", "gte", "lt", "lte", "icontains", "isnull"]
+    ranges = ["ne", "in", "gt", "gte", "lt", "lte"]
+    parts = ["contains", "icontains", "startswith", "endswith"]
+    assert lookups["string"] == [*ranges, *parts, "isnull"]
     assert lookups["json"] == ["isnull"]
     relations = described.pop("relations")
     assert isinstance(relations, list)

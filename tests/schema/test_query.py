@@ -207,7 +207,11 @@ async def test_fields_that_do_not_fit_are_refused(
 @pytest.mark.parametrize(
     ("order_by", "message"),
     [
-        (["material__name"], "^order_by: Part has no 'material__name'"),
+        (["materials__name"], "^order_by 'materials__name': Part has no 'materials'"),
+        (["material__cost"], "^order_by: Material has no 'cost'"),
+        (["material"], "^order_by: Part has no 'material'"),
+        (["supplier__bank_account"], "^order_by: Supplier has no 'bank_account'"),
+        (["projects__code"], "^order_by: projects is a list"),
         (["cost"], "^order_by: Part has no 'cost'"),
         (["extra"], "^order_by: extra holds json"),
         (["name", "-name"], "^order_by: name is given twice"),

@@ -53,6 +53,33 @@ async def test_the_root_and_its_count_are_limited(shop_url: str) -> None:
         assert page["data"] == [{"code": "APO"}, {"code": "X'1"}]
 
 
+async def test_a_combined_filter_limits_like_any_other(shop_url: str) -> None:
+    def theirs(actor: Actor) -> object:
+        return {"or": ({"owner": actor.subject}, {"parent__owner": actor.subject}), "not": {}}
+
+    def others(actor: Actor) -> object:
+        return {"not": {"or": ({"owner": actor.subject}, {"parent__code__in": {"APO"}})}}
+
+    async with opened(shop_url, project=theirs) as reader:
+        assert (await read(reader, GRACE, "Project", fields=["code"]))["data"] == []
+    async with opened(shop_url, project=others) as reader:
+        page = await read(reader, ADA, "Project", fields=["code"])
+        codes = [str(row["code"]) for row in _rows(page)]
+        assert "APO" not in codes
+        assert "VEN" in codes or "MER" in codes
+        parts = await read(
+            reader, ADA, "Part", fields=["name", {"projects": ["code"]}], filters={"id__gt": 0}
+        )
+        shown = {str(p["code"]) for row in _rows(parts) for p in _rows({"data": row["projects"]})}
+        assert shown <= set(codes)
+
+
+def _rows(page: JsonObject) -> list[JsonObject]:
+    data = page["data"]
+    assert isinstance(data, list)
+    return [row for row in data if isinstance(row, dict)]
+
+
 async def test_a_page_that_is_full_has_a_limited_count(shop_url: str) -> None:
     async with opened(shop_url, project=own) as reader:
         view = await reader.view(GRACE)
