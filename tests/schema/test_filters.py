@@ -268,7 +268,7 @@ NOT_COMBINED: list[tuple[JsonObject, str]] = [
     ({"or": [{"stock": "many"}]}, "^Filter stock: the value must be an integer"),
     ({"not": {"name": None}}, "^Filter name: null is asked for with name__isnull"),
     ({"or": [{} for _ in range(51)]}, "at most 50 conditions"),
-    ({"or": 30 * [{"name": "a"}]}, "at most 50 conditions"),
+    ({"or": [{"name": "a"} for _ in range(30)]}, "at most 50 conditions"),
 ]
 
 
