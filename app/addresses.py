@@ -6,6 +6,7 @@ IPv6 address. The errors are ValueErrors that end a sentence and never repeat th
 """
 
 import re
+from collections.abc import Iterable
 from ipaddress import IPv6Address, ip_address
 
 _LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -13,6 +14,7 @@ _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _SITE = r"(https?)://(\[[^]]+\]|[^][:/?#@\\\s]+)(?::([0-9]{1,5}))?"
 _ORIGIN = re.compile(f"{_SITE}/?")
 _URL = re.compile(rf"{_SITE}([/?][^\s#]*)?")
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -22,6 +24,29 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def host_of(header: str) -> str:
+    """Take the host out of a ``Host`` header; "" when it names none."""
+    found = _HOST.fullmatch(header.lower())
+    return (found[1] or found[2]).removesuffix(".") if found else ""
+
+
+def is_among(host: str, patterns: Iterable[str]) -> bool:
+    """Look a host up in patterns as ``host_pattern`` gives them."""
+    return any(
+        pattern in ("*", host) or (pattern.startswith("*.") and host.endswith(pattern[1:]))
+        for pattern in patterns
+    )
+
+
+def is_origin_of(origin: str, header: str) -> bool:
+    """Whether a page of an origin is one of the host that a ``Host`` header names."""
+    scheme, _, place = origin.lower().partition("://")
+    if scheme not in _DEFAULT_PORTS or not place:
+        return False
+    default = f":{_DEFAULT_PORTS[scheme]}"
+    return place.removesuffix(default) == header.lower().removesuffix(default)
 
 
 def host_pattern(text: str) -> str:

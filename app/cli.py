@@ -160,7 +160,7 @@ def token(
         raise ConfigurationError(
             "E002", "FRONTDESK_JWT__JWKS_URL is set.", "Get tokens from the issuer of its keys."
         )
-    if jwt is None or jwt.secret is None:
+    if jwt is None:
         raise ConfigurationError(
             "E002",
             "Tokens are signed with FRONTDESK_JWT__SECRET, which is not set.",

@@ -3,10 +3,10 @@
 Source: design.md 4.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import orjson
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.requests import HTTPConnection
@@ -45,9 +45,8 @@ def credentials_of(connection: HTTPConnection, transport: Transport) -> Credenti
     )
 
 
-def new_cookies(visit: Visit, connection: HTTPConnection) -> Iterator[tuple[str, str]]:
-    """Write the ``Set-Cookie`` headers for the cookies that a client does not have yet."""
-    response = Response()
+def set_cookies(response: Response, visit: Visit, connection: HTTPConnection) -> None:
+    """Give a client the cookies that it does not have yet."""
     for name, value in visit.new_cookies.items():
         response.set_cookie(
             name,
@@ -57,7 +56,6 @@ def new_cookies(visit: Visit, connection: HTTPConnection) -> Iterator[tuple[str,
             samesite="lax",
             secure=connection.url.scheme in ("https", "wss"),
         )
-    return ((n, v) for n, v in response.headers.items() if n == "set-cookie")
 
 
 def read_json(text: bytes | str) -> object:
@@ -79,10 +77,17 @@ def read_ask(data: object) -> Ask:
     try:
         return Ask.model_validate(data)
     except ValidationError as error:
-        fields = sorted({str(item["loc"][0]) for item in error.errors() if item["loc"]})
-        if not fields or fields == ["text"]:
-            raise BadMessage from error
-        raise BadMessage(f"Not valid: {', '.join(fields)}.") from error
+        fields = _fields(error)
+        raise BadMessage(None if fields in ([], ["text"]) else not_valid(error)) from error
+
+
+def not_valid(error: ValidationError | RequestValidationError) -> str:
+    """Say which fields or parameters are not valid, and nothing of what they held."""
+    return f"Not valid: {', '.join(_fields(error))}."
+
+
+def _fields(error: ValidationError | RequestValidationError) -> list[str]:
+    return sorted({str(item["loc"][-1]) for item in error.errors() if item["loc"]})
 
 
 def problem(

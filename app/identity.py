@@ -7,16 +7,15 @@ made it do so; therefore a session needs its token besides. Source: design.md 4,
 """
 
 import hmac
-import json
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypedDict
 
-from app.addresses import is_loopback
-from app.sessions import CSRF_COOKIE, SESSION_COOKIE, Sessions
+from app.addresses import host_of, is_among, is_loopback, is_origin_of
+from app.records import owner_key
+from app.sessions import CSRF_COOKIE, MAX_COOKIE_CHARS, SESSION_COOKIE, Sessions
 from app.tokens import Tokens, actor_of, expires_at
 from schema.errors import Denied, ToolError, TryAgain, Unauthorized, guarded_answer
 from schema.events import Actor, JsonObject
@@ -29,8 +28,6 @@ SUBPROTOCOL = "frontdesk"
 
 _BEARER_SUBPROTOCOL = "bearer."
 _OWN_SITES = ("same-origin", "same-site", "none")
-_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?")
 _LONGEST = timedelta(hours=12)
 """How long a session lasts whose credentials do not say until when they are valid."""
 
@@ -197,9 +194,9 @@ class Authenticator:
             raise Denied("A page of another site has no session: send the token each time.")
         until = visit.expires_at or self._now() + _LONGEST
         session = self._sessions.start(visit.actor, until)
-        if not self._sessions.fits(session):
-            raise Denied("The token says more than a cookie can hold.")
         cookies = self._sessions.cookies(session)
+        if len(cookies[SESSION_COOKIE]) > MAX_COOKIE_CHARS:
+            raise Denied("The token says more than a cookie can hold.")
         return Visit(visit.actor, until, new_cookies=cookies)
 
     def sign_out(self, credentials: Credentials) -> None:
@@ -222,7 +219,7 @@ class Authenticator:
 
     def _visit_by_cookie(self, actor: Actor, credentials: Credentials) -> Visit:
         """A cookie of the project's own may have told who it is, and any page makes it be sent."""
-        token = self._sessions.csrf_token(json.dumps([actor.kind, actor.tenant, actor.subject]))
+        token = self._sessions.csrf_token(owner_key(actor))
         has_token = credentials.cookies.get(CSRF_COOKIE) == token
         return Visit(actor, csrf_token=token, new_cookies={} if has_token else {CSRF_COOKIE: token})
 
@@ -257,8 +254,8 @@ class Authenticator:
         raise TryAgain("Who asks can't be found out now. Try again.")
 
     def _check_host(self, header: str) -> None:
-        name = _host_name(header)
-        if is_loopback(name) if not self._hosts else _is_among(name, self._hosts):
+        name = host_of(header)
+        if is_loopback(name) if not self._hosts else is_among(name, self._hosts):
             return
         if not self._has_warned:
             self._has_warned = True
@@ -281,7 +278,7 @@ class Authenticator:
         if site is not None and not (site == "same-site" and credentials.transport == "ws"):
             is_own = site in _OWN_SITES
         else:
-            is_own = origin is None or _is_origin_of(origin, headers.get("Host", ""))
+            is_own = origin is None or is_origin_of(origin, headers.get("Host", ""))
         if not is_own:
             _log.info("A request of a page of %.100r was refused.", origin or site)
             raise Denied("Pages of this origin may not ask: FRONTDESK_ALLOWED_ORIGINS has others.")
@@ -295,24 +292,3 @@ def _check_token(due: str, headers: Mapping[str, str]) -> None:
 def subprotocols(headers: Mapping[str, str]) -> list[str]:
     """List what a WebSocket's client offers to speak."""
     return [part.strip() for part in headers.get("Sec-WebSocket-Protocol", "").split(",")]
-
-
-def _host_name(header: str) -> str:
-    """Take the port off a ``Host`` header, and the brackets off an IPv6 address; else nothing."""
-    found = _HOST.fullmatch(header.lower())
-    return (found[1] or found[2] or "").removesuffix(".") if found else ""
-
-
-def _is_among(name: str, hosts: Sequence[str]) -> bool:
-    """Look a name up in a list in which ``*.`` stands for all names below one, ``*`` for all."""
-    return any(
-        host in ("*", name) or (host.startswith("*.") and name.endswith(host[1:])) for host in hosts
-    )
-
-
-def _is_origin_of(origin: str, host: str) -> bool:
-    scheme, _, place = origin.lower().partition("://")
-    default = _DEFAULT_PORTS.get(scheme)
-    if default is None or not place:
-        return False
-    return place.removesuffix(default) == host.lower().removesuffix(default)

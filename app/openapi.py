@@ -331,15 +331,15 @@ def operation_id(route: APIRoute) -> str:
 
 def describe(document: object, url: str) -> None:
     """Add to an application's document what FastAPI does not know of the chat below ``url``."""
+    known = _part(document, "components", "schemas")
+    if "ClientFrame" in known:
+        return  # FastAPI keeps the document that it has built
     models: list[tuple[str, Literal["validation", "serialization"], TypeAdapter[object]]] = [
         ("Ask", "validation", TypeAdapter(Ask)),
         ("ClientFrame", "validation", TypeAdapter(ClientFrame)),
         ("Answer", "serialization", TypeAdapter(Answer)),
         ("Problem", "serialization", TypeAdapter(Problem)),
     ]
-    known = _part(document, "components", "schemas")
-    if "ClientFrame" in known:
-        return  # FastAPI keeps the document that it has built
     _, schemas = TypeAdapter.json_schemas(models, ref_template=_REF)
     known.update(schemas["$defs"])
     # It refers to itself, which generators of clients do not take, and says no more than this.

@@ -7,7 +7,6 @@ session costs many times the statement. Stored texts stay text. Source: design.m
 
 import hashlib
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -129,6 +128,7 @@ _EntryRow = tuple[
     str,
 ]
 
+_TYPE_AT = len(b'{"type":"')
 NO_OFFSET = sa.literal_column("0", sa.Integer())
 """Goes with each limit: SQLite's dialect adds an unnamed parameter where there is no offset."""
 
@@ -235,10 +235,10 @@ def read_log(
     lease = Lease(*lease_row)
     rows = connection.execute(_EVENTS, {"run": run_id, "after": after})
     shown = (
-        part
+        _frame(run_id, seq, event)
         for (frames,) in rows
-        for seq, part in _split(frames)
-        if seq > after and (live or not _is_live(part))
+        for seq, event in framed(frames.encode())
+        if seq > after and (live or event_type(event) not in LIVE)
     )
     last_seq = last_event(connection, run_id)
     return LogPage(
@@ -264,8 +264,8 @@ def _last_own_event(connection: sqlite3.Connection, run_id: RunId) -> int:
 def logged(connection: sqlite3.Connection, run_id: RunId) -> Iterator[JsonObject]:
     """Read the JSON of a run's events, in order."""
     for (frames,) in connection.execute(_EVENTS, {"run": run_id, "after": 0}):
-        for _, part in _split(frames):
-            yield orjson.loads(part.partition(b"\ndata: ")[2])
+        for _, event in framed(frames.encode()):
+            yield orjson.loads(event)
 
 
 def run_entries(connection: sqlite3.Connection, run_id: RunId) -> list[StoredEntry]:
@@ -352,21 +352,23 @@ def owner_key(actor: Actor) -> str:
 
 def frame(run_id: RunId, seq: int, event: Event) -> bytes:
     """Write one event as clients and the log have it: an SSE frame with its id."""
-    return b"id: %b:%d\ndata: %b\n\n" % (run_id.encode(), seq, encode(event))
+    return _frame(run_id, seq, encode(event))
 
 
-_TYPE = re.compile(rb'\ndata: \{"type":"(\w+)"')
+def _frame(run_id: RunId, seq: int, event: bytes) -> bytes:
+    return b"id: %b:%d\ndata: %b\n\n" % (run_id.encode(), seq, event)
 
 
-def _split(frames: str) -> list[tuple[int, bytes]]:
-    """Take the frames of a log row apart; JSON holds no line breaks, so they end at blank lines."""
-    parts = frames.encode().split(b"\n\n")[:-1]
-    return [(int(part[: part.index(b"\n")].rpartition(b":")[2]), part + b"\n\n") for part in parts]
+def framed(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Take frames apart: numbers, and the JSON of events, which holds no line breaks."""
+    for part in data.split(b"\n\n")[:-1]:
+        id, _, event = part.partition(b"\ndata: ")
+        yield int(id.rpartition(b":")[2]), event
 
 
-def _is_live(part: bytes) -> bool:
-    found = _TYPE.search(part)
-    return found is not None and found[1].decode() in LIVE
+def event_type(event: bytes) -> str:
+    """Read the type of an event's JSON, which it begins with."""
+    return event[_TYPE_AT : event.index(b'"', _TYPE_AT)].decode()
 
 
 def clean(text: str) -> str:

@@ -22,7 +22,16 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
-from app.doors import Desk, credentials_of, new_cookies, problem, read_ask, read_json, refused
+from app.doors import (
+    Desk,
+    credentials_of,
+    not_valid,
+    problem,
+    read_ask,
+    read_json,
+    refused,
+    set_cookies,
+)
 from app.identity import Transport, Visit
 from app.openapi import (
     ASK,
@@ -40,7 +49,7 @@ from app.openapi import (
     SessionState,
     operation_id,
 )
-from app.records import entry_json
+from app.records import entry_json, event_type, framed
 from app.runs import Run, RunHandle
 from app.sessions import CSRF_COOKIE, SESSION_COOKIE
 from app.settings import Settings
@@ -97,8 +106,7 @@ class _ChatRoute(APIRoute):
             except _Refused as refusal:
                 return problem(refusal.status, BadEvent.code, refusal.detail)
             except RequestValidationError as error:
-                names = sorted({str(item["loc"][-1]) for item in error.errors()})
-                return problem(422, BadEvent.code, f"Not valid: {', '.join(names)}.")
+                return problem(422, BadEvent.code, not_valid(error))
             except ChatError as error:
                 return refused(error)
 
@@ -274,8 +282,7 @@ async def _ask(request: Request, desk: Desk, answer: _Answer) -> Response:
 
 def _known(response: Response, visit: Visit, request: Request) -> Response:
     """Give a new visitor the cookies to be known by."""
-    for name, value in new_cookies(visit, request):
-        response.headers.append(name, value)
+    set_cookies(response, visit, request)
     return response
 
 
@@ -327,19 +334,15 @@ def _cursor(run_id: str, last_event_id: str | None) -> int:
 
 async def _envelope(desk: Desk, run: Run) -> Response:
     frames = [part async for part in desk.host.tail(run, live=run.ask.live)]
-    return _enveloped([_json_of(frame) for frame in b"".join(frames).split(b"\n\n") if frame])
+    return _enveloped([event for _, event in framed(b"".join(frames))])
 
 
 def _enveloped(events: list[bytes]) -> Response:
     """Join ready events into the envelope; only text has to be read for ``answer``."""
-    chunks = (event for event in events if event.startswith(b'{"type":"text_chunk"'))
+    chunks = (event for event in events if event_type(event) == "text_chunk")
     answer = "".join(orjson.loads(event)["content"] for event in chunks)
     body = b'{"events":[' + b",".join(events) + b'],"answer":' + orjson.dumps(answer) + b"}"
     return Response(body, media_type="application/json")
-
-
-def _json_of(frame: bytes) -> bytes:
-    return frame[frame.index(b"data: ") + len(b"data: ") :]
 
 
 async def _stream(desk: Desk, run: Run) -> Response:

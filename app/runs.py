@@ -210,7 +210,7 @@ class RunHost:
     async def _sweep(self) -> None:
         job = partial(leases.sweep, claim=self._claim(), now=self._now())
         if closed := await _stored(self._store.writer.submit(job)):
-            _log.warning("%d runs were closed as interrupted: their processes are gone.", closed)
+            _log.warning("Runs closed as interrupted, whose processes are gone: %d.", closed)
 
     async def _beat(self) -> None:
         while True:

@@ -18,7 +18,7 @@ from schema.events import Actor
 SESSION_COOKIE = "frontdesk_session"
 CSRF_COOKIE = "csrftoken"
 
-_MAX_COOKIE_CHARS = 3_900
+MAX_COOKIE_CHARS = 3_900
 """Browsers keep 4,096 of a cookie, its name and attributes counted in."""
 _KEPT = 1_024
 """So many cookies are remembered for what they say, which never changes."""
@@ -43,17 +43,19 @@ class Sessions:
     def __init__(self, secret: str) -> None:
         self._sessions = URLSafeSerializer(secret, salt=SESSION_COOKIE, signer_kwargs=_SHA256)
         self._tokens = Signer(secret, salt=CSRF_COOKIE, digest_method=hashlib.sha256)
-        self.read = lru_cache(_KEPT)(self._read)
+        self._read = lru_cache(_KEPT)(self._decode)
 
     def start(self, actor: Actor | None = None, expires_at: datetime | None = None) -> Session:
         """Start a session of an actor; without one, of a visitor nobody knows."""
         id = secrets.token_urlsafe(24)
         return Session(id, actor or Actor("session", id), expires_at)
 
-    def _read(self, cookie: str) -> Session | None:
+    def read(self, cookie: str) -> Session | None:
         """Return the session that a cookie of ours names, an expired one too; else None."""
-        if len(cookie) > _MAX_COOKIE_CHARS:
-            return None
+        # What is remembered must not be as long as a stranger likes.
+        return self._read(cookie) if len(cookie) <= MAX_COOKIE_CHARS else None
+
+    def _decode(self, cookie: str) -> Session | None:
         try:
             return _SESSION.validate_python(self._sessions.loads(cookie))
         except (BadData, ValueError):
@@ -61,15 +63,9 @@ class Sessions:
 
     def cookies(self, session: Session) -> dict[str, str]:
         """Write the cookies of a session."""
-        return {SESSION_COOKIE: self._value(session), CSRF_COOKIE: self.csrf_token(session.id)}
-
-    def fits(self, session: Session) -> bool:
-        """Tell whether a browser would keep the cookie."""
-        return len(self._value(session)) <= _MAX_COOKIE_CHARS
+        value = self._sessions.dumps(_SESSION.dump_python(session, mode="json"))
+        return {SESSION_COOKIE: value, CSRF_COOKIE: self.csrf_token(session.id)}
 
     def csrf_token(self, key: str) -> str:
         """Make the token that a page must show to act for ``key``; other sites can't know it."""
         return self._tokens.get_signature(key).decode()
-
-    def _value(self, session: Session) -> str:
-        return self._sessions.dumps(_SESSION.dump_python(session, mode="json"))

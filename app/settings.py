@@ -169,7 +169,7 @@ class Settings(BaseSettings):
     session_secret: kinds.Secret | None = Field(
         default=None,
         repr=False,
-        description="Signs anonymous sessions; unset: made once in ./.frontdesk/secret.",
+        description="Signs the sessions of browsers; unset: made once in ./.frontdesk/secret.",
     )
     system_prompt: str = Field(default="", description="Instructions added to the built-in prompt.")
     timezone: kinds.Timezone = Field(

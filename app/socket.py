@@ -7,18 +7,19 @@ that comes back and attaches. What a run shows carries ``run_id`` and ``seq``; a
 
 import asyncio
 import logging
-import re
 import secrets
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from typing import NoReturn, cast, get_args
 
 from pydantic import BaseModel, ValidationError
+from starlette.responses import Response
 from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from app.doors import Desk, credentials_of, new_cookies, read_ask, read_json, refused
+from app.doors import Desk, credentials_of, not_valid, read_ask, read_json, refused, set_cookies
 from app.identity import SUBPROTOCOL, Credentials, Visit, subprotocols
+from app.records import event_type, framed
 from app.runs import RunHandle
 from schema.errors import BadEvent, ChatError, ChatFailed, TryAgain, TurnInProgress
 from schema.events import Ask, AttachFrame, Event, Failed, JsonObject, RunId, encode
@@ -33,13 +34,10 @@ _MOST_TASKS = 16
 
 _EVENTS: tuple[type[BaseModel], ...] = get_args(get_args(Event.__value__)[0])
 _NAMING_THEIR_RUN = frozenset(
-    str(event.model_fields["type"].default).encode()
-    for event in _EVENTS
-    if "run_id" in event.model_fields
+    str(event.model_fields["type"].default) for event in _EVENTS if "run_id" in event.model_fields
 )
 """Types of events that carry ``run_id`` already: JSON must not say a name twice."""
-_LAST_OF_A_RUN = frozenset({b"done", b"error", b"resync"})
-_TYPE = re.compile(rb'\{"type":"(\w+)"')
+_LAST_OF_A_RUN = frozenset({"done", "error", "resync"})
 
 
 async def converse(websocket: WebSocket, desk: Callable[[], Desk]) -> None:
@@ -59,8 +57,10 @@ async def converse(websocket: WebSocket, desk: Callable[[], Desk]) -> None:
     except ChatError as error:
         await _turn_away(websocket, error)
         return
-    cookies = new_cookies(visit, websocket)
-    await websocket.accept(protocol, [(n.encode(), v.encode()) for n, v in cookies])
+    cookies = Response()
+    set_cookies(cookies, visit, websocket)
+    headers = [header for header in cookies.raw_headers if header[0] == b"set-cookie"]
+    await websocket.accept(protocol, headers)
     try:
         await _Conversation(wire, here, visit, credentials).go_on()
     except asyncio.CancelledError:
@@ -222,8 +222,8 @@ class _Conversation:
         try:
             async with aclosing(self._desk.host.tail(run, after=after, live=live)) as parts:
                 async for part in parts:
-                    for frame in part.split(b"\n\n")[:-1]:
-                        await self._show(run.id, frame)
+                    for seq, event in framed(part):
+                        await self._show(run.id, seq, event)
         except ChatError as error:
             self._end_turn(run.id)
             event = encode(Failed.of(error))
@@ -233,12 +233,13 @@ class _Conversation:
                 del self._tails[run.id]
                 self._end_turn(run.id)
 
-    async def _show(self, run_id: RunId, frame: bytes) -> None:
+    async def _show(self, run_id: RunId, seq: int, event: bytes) -> None:
         await asyncio.sleep(0)  # a run that has ended comes in one part, however long it is
-        kind, event = _reframed(frame)
+        kind = event_type(event)
         if kind in _LAST_OF_A_RUN:
             self._end_turn(run_id)  # first, because the client may ask again at once
-        await self._wire.send(event)
+        run = b"" if kind in _NAMING_THEIR_RUN else b'"run_id":"%b",' % run_id.encode()
+        await self._wire.send(b'%b,%b"seq":%d}' % (event[:-1], run, seq))
 
     def _end_turn(self, run_id: RunId) -> None:
         """Nothing more is shown of a run: if it is the turn of this socket, that is over."""
@@ -269,15 +270,4 @@ def _read_attach(frame: JsonObject) -> AttachFrame:
     try:
         return AttachFrame.model_validate(frame)
     except ValidationError as error:
-        fields = sorted({str(item["loc"][0]) for item in error.errors()})
-        raise BadEvent(f"Not valid: {', '.join(fields)}.") from error
-
-
-def _reframed(frame: bytes) -> tuple[bytes, bytes]:
-    """Turn a frame of an event stream into its event's type, and its JSON with what names it."""
-    id, _, event = frame.partition(b"\ndata: ")
-    run_id, _, seq = id.removeprefix(b"id: ").rpartition(b":")
-    found = _TYPE.match(event)
-    kind = found[1] if found else b""
-    run = b"" if kind in _NAMING_THEIR_RUN else b'"run_id":"%b",' % run_id
-    return kind, b'%b,%b"seq":%b}' % (event[:-1], run, seq)
+        raise BadEvent(not_valid(error)) from error

@@ -162,7 +162,10 @@ def _rounded(count: int) -> int:
 def parse(
     filters: JsonObject, model: type, scope: Scope, dialect: Dialect, prefix: str = "f"
 ) -> Filter:
-    """Parse a filter on ``model``; parameters are named with ``prefix``. Raises: ToolRetry."""
+    """Parse a filter on ``model``, of a known ``shape``; parameters are named with ``prefix``.
+
+    Raises: ToolRetry.
+    """
     parser = _Parser(model, scope, dialect, prefix)
     clauses = parser.clauses(filters, ())
     return Filter(clauses, tuple(parser.takes))
@@ -179,8 +182,6 @@ class _Parser:
 
     def clauses(self, filters: JsonObject, path: _Path) -> tuple[Clause, ...]:
         """Parse the filter at ``path``: what must hold, all of it."""
-        if len(path) > 2 * MAX_DEPTH:
-            raise ToolRetry(f"filters: and, or and not can be nested {MAX_DEPTH} deep.")
         if len(filters) > MAX_CONDITIONS:
             raise _too_many()
         found: list[Clause] = []

@@ -142,11 +142,12 @@ class Reader:
             found = await guarded_answer(
                 f"visible of {manager.name}", lambda: visible(actor) if visible else None
             )
-            if not is_object(found):
+            asked = _listed(found)
+            if not is_object(asked):
                 raise ToolFailed(f"it gave a {type(found).__name__}, not a filter")
-            asked = {str(key): _listed(value) for key, value in found.items()}
+            kind = shape(asked)
             filters = parse(asked, manager.model.model, self._models.names, self._dialect, prefix)
-            return filters.conditions, filters.values(asked), shape(asked)
+            return filters.conditions, filters.values(asked), kind
         except ToolError as error:
             _log.warning("visible of %s shows nothing: %s", manager.name, error)
             return (NEVER,), {}, "nothing"

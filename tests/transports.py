@@ -22,8 +22,9 @@ from fastapi import FastAPI
 from sockets import Socket, events_in, open_socket
 
 from app.doors import Desk
-from app.identity import CSRF_COOKIE, CSRF_HEADER
+from app.identity import CSRF_HEADER
 from app.main import create_app, open_desk
+from app.sessions import CSRF_COOKIE
 from app.settings import Settings
 from providers import Script
 from schema import Managers

@@ -12,8 +12,9 @@ from transports import Chat, HttpVisitor, Transport, open_chat
 
 import app.routes
 from app.demo.manufacturing import managers
-from app.identity import CSRF_COOKIE, CSRF_HEADER, SESSION_COOKIE, Scope
+from app.identity import CSRF_HEADER, Scope
 from app.main import create_app
+from app.sessions import CSRF_COOKIE, SESSION_COOKIE
 from app.settings import Settings
 from providers import OfflineProvider
 from providers.scripted import say

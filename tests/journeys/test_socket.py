@@ -204,7 +204,7 @@ async def test_a_failure_of_ours_is_one_generic_event_and_the_details_are_in_the
     def fail(frame: bytes) -> tuple[bytes, bytes]:
         raise ValueError("dsn=secret")
 
-    monkeypatch.setattr(app.socket, "_reframed", fail)
+    monkeypatch.setattr(app.socket, "framed", fail)
     chat.model.will(say("a"))
     socket = await chat.page.connect()
     await socket.ask("hi")
