@@ -1,6 +1,7 @@
 """The databases of the demos, with the chat tables in them: each is filled once per session."""
 
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from app.demo import flights, manufacturing, toy
 from app.store import migrate
 from schema import Managers
 from schema.reads import prepare_database
+from tests.postgres import Postgres, running
 
 
 async def _prepared(managers: Managers, folder: Path) -> Path:
@@ -23,6 +25,20 @@ async def _prepared(managers: Managers, folder: Path) -> Path:
 def _copy(path: Path, folder: Path) -> str:
     """A test writes what it likes into its own copy."""
     return f"sqlite+aiosqlite:///{shutil.copy(path, folder / path.name)}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[Postgres]:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> Generator[str]:
+    """A fresh database on PostgreSQL."""
+    url = postgres.create()
+    yield url
+    postgres.drop(url)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
