@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rapidfuzz import fuzz, process
 from sqlalchemy.engine import Dialect
 
-from schema.compile import Clause, Comparison, Condition, Hops, Junction
+from schema.clauses import Clause, Comparison, Condition, Hops, Junction
 from schema.errors import ToolRetry
 from schema.events import Json, JsonObject
 from schema.sources import Column, Relation

@@ -14,7 +14,7 @@ from typing import Literal
 
 from graphql import GraphQLObjectType
 
-from schema.compile import Visibility
+from schema.clauses import Visibility
 from schema.errors import ToolRetry
 from schema.events import Json, JsonObject
 from schema.filters import Names, echo, listed, nearest

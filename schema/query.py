@@ -16,7 +16,8 @@ import orjson
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
-from schema.compile import NEVER, Clause, Compiler, Order, Selection
+from schema.clauses import NEVER, Clause
+from schema.compile import Compiler, Order, Selection
 from schema.errors import (
     ConfigurationError,
     ToolError,

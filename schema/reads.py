@@ -23,8 +23,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from schema.compile import FOLD
 from schema.errors import ConfigurationError
+from schema.joins import FOLD
 from schema.managers import Manager, Managers
 
 _THREADS = 4

@@ -5,7 +5,8 @@ All errors are ``ToolRetry``: they name the argument, and what is valid. Source:
 
 from typing_extensions import TypeIs
 
-from schema.compile import Hops, Nested, Order, Selection
+from schema.clauses import Hops
+from schema.compile import Nested, Order, Selection
 from schema.errors import ToolRetry
 from schema.events import Json, JsonObject
 from schema.filters import echo, listed
