@@ -13,8 +13,8 @@ import orjson
 
 from app.store import NewEntry, StoredEntry
 from schema.events import Message, ToolCallEvent, ToolDefinition
-from schema.index import View
 from schema.managers import Manager
+from schema.views import View
 
 _MANY_MANAGERS = 30
 """Above this number the prompt names no managers: the model searches for them."""
@@ -72,10 +72,17 @@ def system_prompt(tools: str, view: View, extra: str, now: datetime) -> Message:
     return Message("system", "\n".join(sections))
 
 
-def tool_list(tools: Sequence[ToolDefinition]) -> str:
-    """Build the part of the prompt that is the same for all turns: what each tool is for."""
+def tool_list(tools: Sequence[ToolDefinition], *, direct: bool) -> str:
+    """Build the part of the prompt that is the same for all turns: what each tool is for.
+
+    ``direct`` tells that there is a tool for each manager as well.
+    """
     # One sentence each: the provider gets the whole descriptions beside the messages.
     lines = [f"- {tool.name}: {_first_sentence(tool.description)}" for tool in tools]
+    if direct:
+        lines.append(
+            "- query_ and a manager's name: query for that manager, whose fields it tells."
+        )
     return "\n".join(["# Tools", *lines, ""])
 
 

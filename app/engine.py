@@ -9,6 +9,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import datetime
+from weakref import WeakKeyDictionary
 
 from app.conversation import history, system_prompt, tool_list
 from app.loop import Budget, Loop
@@ -18,8 +19,10 @@ from app.store import NewEntry
 from providers.base import BaseLLMProvider
 from schema.errors import BadMessage, ChatError, ChatFailed, DeadlineExceeded
 from schema.events import Actor, Ask, Event, Failed, Message
+from schema.index import SchemaIndex
 from schema.query import Reader
-from schema.tools import ToolContext, ToolRegistry
+from schema.tools import ToolContext, ToolRegistry, direct_tools
+from schema.views import View
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +43,9 @@ class TurnEngine:
         self._settings = settings
         self._host = host
         self._reader = reader
-        self._tools, self._tool_list = tools, tool_list(tools.definitions)
+        self._tools = tools
+        self._tool_list = tool_list(tools.definitions, direct=settings.tool_strategy == "direct")
+        self._direct: WeakKeyDictionary[SchemaIndex, ToolRegistry] = WeakKeyDictionary()
         self._provider = provider
         self._now = now
 
@@ -68,7 +73,7 @@ class TurnEngine:
             async with asyncio.timeout_at(deadline):
                 context = await self._context(run.actor)
             budget = Budget(self._settings.max_retries_per_message, self._settings.rounds, deadline)
-            loop = Loop(self._provider(), self._tools, context, budget)
+            loop = Loop(self._provider(), self._offered(context.view), context, budget)
             async with aclosing(loop.run(self._messages(run, context))) as items:
                 async for item in items:
                     yield item
@@ -84,6 +89,16 @@ class TurnEngine:
     async def _context(self, actor: Actor) -> ToolContext:
         view = await self._reader.view(actor)
         return ToolContext(actor, view, self._reader)
+
+    def _offered(self, view: View) -> ToolRegistry:
+        """The tools for an actor; the direct ones are made once for all who see the same."""
+        if self._settings.tool_strategy == "discovery":
+            return self._tools
+        known = self._direct.get(view.index)
+        if known is None:
+            known = self._tools.extended(direct_tools(view.managers.values()))
+            self._direct[view.index] = known
+        return known
 
     def _messages(self, run: Run, context: ToolContext) -> list[Message]:
         prompt = system_prompt(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Self, cast, get_args
+from typing import Annotated, Literal, Self, cast, get_args
 from zoneinfo import ZoneInfo
 
 from dotenv import load_dotenv
@@ -174,6 +174,10 @@ class Settings(BaseSettings):
     system_prompt: str = Field(default="", description="Instructions added to the built-in prompt.")
     timezone: kinds.Timezone = Field(
         default=ZoneInfo("UTC"), description="The zone of dates told to the model."
+    )
+    tool_strategy: Literal["discovery", "direct"] = Field(
+        default="discovery",
+        description='"direct" adds a tool query_<manager> for each manager the actor may see.',
     )
     max_results: kinds.Count = Field(
         default=200, description="Rows of one query page, as default and as limit."

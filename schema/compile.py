@@ -55,8 +55,8 @@ class Compiler:
     """Compiles questions about ``models``, which hold every model that a hop may reach."""
 
     def __init__(self, models: Mapping[type, ModelDescription], dialect: Dialect) -> None:
+        self.dialect = dialect
         self._models = models
-        self._dialect = dialect
 
     def compile(
         self,
@@ -66,7 +66,7 @@ class Compiler:
         visible: Visibility,
     ) -> Compiled:
         """Compile one page and its count; reading gives ``limit`` and ``offset`` their values."""
-        tables = Tables(self._models, visible, self._dialect)
+        tables = Tables(self._models, visible, self.dialect)
         counted = From(tables, selection.model)
         count = sa.select(sa.func.count()).where(*counted.where(conditions, visible=True))
         shown = From(tables, selection.model)

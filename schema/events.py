@@ -14,12 +14,18 @@ from typing import Annotated, Literal, NewType, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, TypeAdapter
-from typing_extensions import TypeAliasType
+from typing_extensions import TypeAliasType, TypeIs
 
 from schema.errors import ChatError
 
 Json = TypeAliasType("Json", "dict[str, Json] | list[Json] | str | int | float | bool | None")
 JsonObject = TypeAliasType("JsonObject", "dict[str, Json]")
+
+
+def is_object(value: object) -> TypeIs[JsonObject]:
+    """Tell a JSON object from any other value that came as JSON or from a project's code."""
+    return isinstance(value, dict)
+
 
 RunId = NewType("RunId", str)
 ConversationId = NewType("ConversationId", str)

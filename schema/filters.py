@@ -218,7 +218,7 @@ class _Parser:
 
     def _condition(self, key: str, value: Json, path: _Path) -> Condition:
         number = self._add_one()
-        hops, column, lookup = _resolve(key, self._model, self._scope)
+        hops, column, lookup = resolve(key, self._model, self._scope)
         if lookup == "isnull":
             return Condition(hops, column, _presence(key, value))
         if column is None:
@@ -252,8 +252,11 @@ def _list_length(key: str, value: Json) -> int:
     return _rounded(len(value))
 
 
-def _resolve(key: str, model: type, scope: Scope) -> tuple[Hops, Column | None, Lookup]:
-    """Walk a key such as ``material__name__icontains`` to its column and lookup."""
+def resolve(key: str, model: type, scope: Scope) -> tuple[Hops, Column | None, Lookup]:
+    """Walk a key such as ``material__name__icontains`` to its column and lookup.
+
+    The column of a key that ends at a relation is None. Raises: ToolRetry.
+    """
     names, hops = scope(model), list[Relation]()
     parts = key.split("__")
     for at, part in enumerate(parts):

@@ -1,24 +1,19 @@
 """The index of a schema: finds managers by words, describes them, and finds paths between them.
 
-It is read from the built Strawberry schema, so it holds what is exposed and nothing else. A
-``View`` is the index as one actor sees it for one run. Source: design.md 4, data tools.
+It is made of the managers that an actor may see, so it knows of no others.
+Source: design.md 4, data tools.
 """
 
 import heapq
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from math import log
 from typing import Literal
 
-from graphql import GraphQLObjectType
-
-from schema.clauses import Visibility
-from schema.errors import ToolRetry
 from schema.events import Json, JsonObject
-from schema.filters import Names, echo, listed, nearest
-from schema.managers import MANAGER, Manager
+from schema.filters import Names
+from schema.managers import Manager
 from schema.values import LOOKUPS
 
 _MAX_FOUND = 10
@@ -63,11 +58,10 @@ def _singular(word: str) -> str:
 
 
 class SchemaIndex:
-    """All exposed managers. ``root`` is the query type of the built schema."""
+    """Managers, given in order of name."""
 
-    def __init__(self, root: GraphQLObjectType) -> None:
-        found = (field.extensions.get(MANAGER) for field in root.fields.values())
-        managers = sorted((m for m in found if isinstance(m, Manager)), key=lambda m: m.name)
+    def __init__(self, given: Iterable[Manager]) -> None:
+        managers = list(given)
         self.managers: Mapping[str, Manager] = {m.name: m for m in managers}
         self._folded = {m.name.casefold(): m for m in managers}
         self._names = {
@@ -271,48 +265,3 @@ def _common_names(managers: list[Manager]) -> frozenset[str]:
     """Stop words that count after all, because some name or alias has no other words."""
     texts = [frozenset(_tokens(text)) for m in managers for text in (m.name, *m.aliases)]
     return frozenset[str]().union(*(t for t in texts if t <= _STOP_WORDS)) - {"manager"}
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What one actor may see for one run: the index, and the filters that limit rows.
-
-    ``visible`` are the evaluated filters with ``values`` for their parameters; ``shape`` tells
-    views apart that need other SQL.
-    """
-
-    index: SchemaIndex
-    visible: Visibility
-    values: Mapping[str, object]
-    shape: str
-
-    @property
-    def managers(self) -> Mapping[str, Manager]:
-        """The managers this actor may see, in order of name."""
-        return self.index.managers
-
-    def manager(self, name: str) -> Manager:
-        """The manager of this name. Raises: ToolRetry; a hidden one is unknown."""
-        found = self.index.find(name)
-        if found is None:
-            hint = nearest(name, self.managers)
-            raise ToolRetry(
-                f"Unknown manager {echo(name)}.{hint} Managers: {listed(self.managers)}."
-            )
-        return found
-
-    def names(self, model: type) -> Names:
-        """What may be named on a model that the index holds."""
-        return self.index.names(model)
-
-    def search(self, query: str) -> list[Json]:
-        """See ``SchemaIndex.search``."""
-        return self.index.search(query)
-
-    def describe(self, name: str) -> JsonObject:
-        """See ``SchemaIndex.describe``."""
-        return self.index.describe(name)
-
-    def find_path(self, from_manager: str, to_manager: str) -> JsonObject:
-        """See ``SchemaIndex.find_path``."""
-        return self.index.find_path(from_manager, to_manager)

@@ -1,4 +1,4 @@
-"""What a project exposes: ``Managers``, and the Strawberry schema made from it.
+"""What a project exposes: ``Managers``.
 
 ``expose`` only records, because relations may not exist yet when a module is imported. ``build``
 checks everything at start-up and gives the managers as the rest of the room sees them: without what
@@ -6,36 +6,32 @@ is hidden, and without relations to what is not exposed. Source: design.md 5.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from keyword import iskeyword
-from typing import NewType, cast
+from typing import Literal, Self, TypedDict, Unpack, cast
 
-import strawberry
-from graphql import GraphQLObjectType
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker
-from strawberry.annotation import StrawberryAnnotation
-from strawberry.schema.config import StrawberryConfig
-from strawberry.types.field import StrawberryField
-from strawberry.types.fields.resolver import StrawberryResolver
-from strawberry.types.nodes import SelectedField, Selection
-from strawberry.types.scalar import ScalarDefinition
 
 from schema.errors import ConfigurationError
-from schema.events import Actor, Json
-from schema.sources import Column, ModelDescription, Relation, Source, SQLModelSource, ValueType
+from schema.events import Actor
+from schema.sources import (
+    SESSIONS,
+    Column,
+    ModelDescription,
+    Relation,
+    Source,
+)
+from schema.sqlmodel_source import SQLModelSource
 
 Visible = Callable[[Actor], object]
 """Gives the filter that limits an actor's rows, or a coroutine of it; see ``Managers.expose``."""
 
+Rule = Callable[[Actor], object]
+"""Says yes or no about an actor, or gives a coroutine that does; see ``Managers.expose``."""
+
 Prepare = Callable[[AsyncConnection], Awaitable[None]]
-
-NESTED_LIMIT = 20
-"""Rows of a to-many list that does not say how many."""
-
-MANAGER = "manager"
-"""The key under which a root field of the schema carries its ``Manager``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manager:
-    """One exposed model: its name, and what may be seen of it by the names used to ask."""
+    """One exposed model: its name, and what may be seen of it by the names used to ask.
+
+    ``readers`` and ``hides``, by column or relation, say for an actor what of it is not there;
+    ``tenant`` is the path to what must equal the actor's tenant, ``visible`` limits rows further.
+    """
 
     name: str
     description: str
@@ -57,7 +57,43 @@ class Manager:
     model: ModelDescription
     columns: Mapping[str, Column]
     links: Mapping[str, Link]
+    visible: Visible | None = None
+    readers: Rule | None = None
+    hides: Mapping[str, Rule] = field(default_factory=dict[str, Rule])
+    tenant: str = ""
+
+
+class Exposure(TypedDict, total=False):
+    """How a model is exposed. The functions may be async, and are called once for a run."""
+
+    name: str
+    """What it is called; by default as its class."""
+
+    description: str
+    """What its rows are; by default the first paragraph of the docstring."""
+
+    aliases: Iterable[str]
+    """Other words for it, for search."""
+
+    use_when: str
+    """What questions it answers, for search and for the model."""
+
+    hide: Iterable[str] | Mapping[str, Rule]
+    """Columns and relations that are not there; as a mapping, for the actors for whom the function
+    gives a true value or fails: ``{"cost": lambda actor: "costs" not in actor.scopes}``."""
+
     visible: Visible | None
+    """Gives the filter that limits an actor's rows: ``{"owner__subject": actor.subject}``. It may
+    use hidden columns and unexposed models. An empty filter shows all rows; None, another type, an
+    unknown name, a value that does not fit, a list of more than 1,024 values or an exception shows
+    none."""
+
+    readers: Rule | None
+    """The manager is there only for actors for whom this gives a true value."""
+
+    tenant: str | Literal[False] | None
+    """The column, or a path to it, that must equal the actor's tenant. Once one manager has it,
+    every one needs it; False is for tables that all tenants share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,64 +103,59 @@ class _Exposed:
     description: str | None
     aliases: tuple[str, ...]
     use_when: str
-    hide: tuple[str, ...]
+    hide: Mapping[str, Rule | None]
     visible: Visible | None
+    readers: Rule | None
+    tenant: str | Literal[False] | None
+
+    @classmethod
+    def of(cls, model: type, options: Exposure) -> Self:
+        return cls(
+            model=model,
+            name=options.get("name") or model.__name__,
+            description=options.get("description"),
+            aliases=_names(model, "aliases", options.get("aliases", ())),
+            use_when=options.get("use_when", ""),
+            hide=_hidden(model, options.get("hide", ())),
+            visible=options.get("visible"),
+            readers=options.get("readers"),
+            tenant=options.get("tenant"),
+        )
 
 
 class Managers:
     """The models a project exposes. Nothing else can be seen, counted, filtered by or named.
 
-    ``sessions`` says where the data is; without it, in the chat database. ``prepare`` fills a fresh
-    database, once, in one transaction. ``reads`` replaces the engine that reads are made on.
+    ``sessions`` says where SQLModel tables are; without it, in the chat database.
+    ``prepare`` fills a fresh database, that of ``sessions``, once, in one transaction. ``reads``
+    replaces the engine that the tables of ``sessions`` are read on.
     """
 
     def __init__(
         self,
         sessions: async_sessionmaker[AsyncSession] | None = None,
+        *,
         prepare: Prepare | None = None,
-        reads: Engine | None = None,
+        reads: Engine | AsyncEngine | None = None,
     ) -> None:
         self.sessions = sessions
         self.prepare = prepare
         self.reads = reads
-        self._sources: tuple[Source, ...] = (SQLModelSource(),)
+        self._sources: list[Source] = [SQLModelSource()]
         self._exposed: list[_Exposed] = []
 
-    def expose(
-        self,
-        model: type,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        aliases: Iterable[str] = (),
-        use_when: str = "",
-        hide: Iterable[str] = (),
-        visible: Visible | None = None,
-    ) -> None:
-        """Expose one model, but not its subclasses, and no model it has relations to.
-
-        ``name`` defaults to the class's, ``description`` to its docstring. ``hide`` takes columns
-        and relations away everywhere. ``visible`` gives, sync or async, a filter for an actor:
-        ``{"owner__subject": actor.subject}``; it may use hidden columns and unexposed models. An
-        empty filter shows all rows; None, another type, an unknown name, a value that does not fit,
-        a list of more than 1,024 values or an exception shows none.
-        """
-        self._exposed.append(
-            _Exposed(
-                model,
-                name or model.__name__,
-                description,
-                _names(model, "aliases", aliases),
-                use_when,
-                _names(model, "hide", hide),
-                visible,
-            )
-        )
+    def expose(self, model: type, **options: Unpack[Exposure]) -> None:
+        """Expose one model, but not its subclasses, and no model it has relations to."""
+        unknown = options.keys() - Exposure.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"expose() takes no {', '.join(sorted(unknown))}")
+        self._exposed.append(_Exposed.of(model, options))
 
     def build(self) -> tuple[Manager, ...]:
         """Check what was exposed and give it in order of name. Raises: ConfigurationError."""
         known = {item.model: item for item in self._exposed}
         self._check_names(known)
+        self._check_tenants()
         described = {item.model: self.describe(item.model) for item in self._exposed}
         built = [_build(item, described[item.model], known) for item in self._exposed]
         return tuple(sorted(built, key=lambda manager: manager.name))
@@ -140,8 +171,14 @@ class Managers:
             "Expose SQLModel classes that are declared with table=True.",
         )
 
-    def database_url(self, default: str) -> str:
-        """Where the data is, as a SQLAlchemy URL; ``default`` is the chat database's."""
+    def urls(self, default: str) -> Mapping[str, str]:
+        """The databases by the names that descriptions give them, as SQLAlchemy URLs.
+
+        ``default`` is the chat database's. Raises: ConfigurationError.
+        """
+        return {SESSIONS: self._sessions_url(default)}
+
+    def _sessions_url(self, default: str) -> str:
         if self.reads is not None:
             return self.reads.url.render_as_string(hide_password=False)
         if self.sessions is None:
@@ -155,10 +192,21 @@ class Managers:
             )
         return bind.url.render_as_string(hide_password=False)
 
+    def _check_tenants(self) -> None:
+        if any(item.tenant for item in self._exposed):
+            for item in self._exposed:
+                if item.tenant is None:
+                    raise ConfigurationError(
+                        "E001",
+                        f"{item.name} has no tenant=, and other managers have one.",
+                        "Name the column that holds the tenant, or give tenant=False if all"
+                        " tenants share the table.",
+                    )
+
     def _check_names(self, known: Mapping[type, _Exposed]) -> None:
         seen: dict[str, str] = {}
         for item in self._exposed:
-            folded = _root_name(item.name).casefold()
+            folded = root_name(item.name).casefold()
             if folded in seen or known[item.model] is not item:
                 raise ConfigurationError(
                     "E001",
@@ -193,6 +241,13 @@ def _names(model: type, argument: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _hidden(model: type, hide: Iterable[str] | Mapping[str, Rule]) -> Mapping[str, Rule | None]:
+    if isinstance(hide, Mapping):
+        # isinstance leaves the mapping's value type unknown.
+        return {**cast("Mapping[str, Rule]", hide)}
+    return dict.fromkeys(_names(model, "hide", hide))
+
+
 def _build(item: _Exposed, model: ModelDescription, known: Mapping[type, _Exposed]) -> Manager:
     names = {c.name for c in model.columns} | {r.name for r in model.relations} | model.unread
     for name in item.hide:
@@ -202,13 +257,23 @@ def _build(item: _Exposed, model: ModelDescription, known: Mapping[type, _Expose
                 f"hide of {item.name} names {name!r}, which {item.model.__name__} does not have.",
                 f"It has {', '.join(sorted(names))}.",
             )
-    columns = {c.name: c for c in model.columns if c.name not in item.hide}
-    shown = [r for r in model.relations if r.name not in item.hide and r.target in known]
+    hidden = {name for name, rule in item.hide.items() if rule is None}
+    columns = {c.name: c for c in model.columns if c.name not in hidden}
+    shown = [r for r in model.relations if r.name not in hidden and r.target in known]
     links = {r.name: Link(r, known[r.target].name) for r in shown}
     _check_fields(item, columns, links)
-    text = model.description if item.description is None else item.description
     return Manager(
-        item.name, text, item.aliases, item.use_when, model, columns, links, item.visible
+        name=item.name,
+        description=model.description if item.description is None else item.description,
+        aliases=item.aliases,
+        use_when=item.use_when,
+        model=model,
+        columns=columns,
+        links=links,
+        visible=item.visible,
+        readers=item.readers,
+        hides={name: rule for name, rule in item.hide.items() if rule is not None},
+        tenant=item.tenant or "",
     )
 
 
@@ -237,72 +302,10 @@ def _check_fields(item: _Exposed, columns: Mapping[str, Column], links: Mapping[
                 f".{name} can't be read: it {link.relation.problem}",
                 f"Correct the relationship, or hide it with hide=({name!r},).",
             )
-    if item.visible is not None and not callable(item.visible):
-        raise refuse(" has a visible= that can't be called", "Give a function of the actor.")
-
-
-# --- the Strawberry schema ------------------------------------------------------------------------
-
-BigInt = NewType("BigInt", int)
-Plain = NewType("Plain", str)
-Day = NewType("Day", str)
-Clock = NewType("Clock", str)
-Moment = NewType("Moment", str)
-Uuid = NewType("Uuid", str)
-AnyJson = NewType("AnyJson", object)
-
-_SCALARS: Mapping[object, ScalarDefinition] = {
-    BigInt: strawberry.scalar(
-        name="BigInt", description="An integer; a text beyond ±(2^53-1), where numbers lose digits."
-    ),
-    Plain: strawberry.scalar(name="Decimal", description="A decimal number as a plain text."),
-    Day: strawberry.scalar(name="Date", description="A date, ISO 8601."),
-    Clock: strawberry.scalar(name="Time", description="A time of day, ISO 8601."),
-    Moment: strawberry.scalar(name="DateTime", description="A date and time with zone, ISO 8601."),
-    Uuid: strawberry.scalar(name="UUID", description="A UUID as a text."),
-    AnyJson: strawberry.scalar(name="JSON", description="Any JSON value."),
-}
-"""Rows arrive in wire form, so every scalar passes through as it is."""
-
-_GRAPHQL_TYPES: Mapping[ValueType, object] = {
-    "string": str | None,
-    "integer": BigInt | None,
-    "number": float | None,
-    "decimal": Plain | None,
-    "boolean": bool | None,
-    "date": Day | None,
-    "time": Clock | None,
-    "datetime": Moment | None,
-    "uuid": Uuid | None,
-    "enum": str | None,
-    "json": AnyJson | None,
-}
-"""Output is nullable throughout; the model's own nullability is told by ``get_manager_schema``."""
-
-# Strawberry resolves an annotation once and remembers it, so fields of one kind share theirs.
-_ANNOTATIONS: Mapping[ValueType, StrawberryAnnotation] = {
-    kind: StrawberryAnnotation(annotation, namespace={})
-    for kind, annotation in _GRAPHQL_TYPES.items()
-}
-
-
-@dataclass(frozen=True, slots=True)
-class QueryRequest:
-    """One page to read, as the ``query`` tool and GraphQL ask for it; None means the default.
-
-    ``fields`` mixes names with {"relation": [...]} or {"relation": {"fields": [...], "limit": 9}}.
-    """
-
-    manager: str
-    fields: list[Json] | None = None
-    filters: Json = None
-    order_by: list[Json] | None = None
-    limit: Json = None
-    offset: Json = None
-
-
-Resolve = Callable[[QueryRequest, object], Awaitable[Sequence[Json]]]
-"""Answers a root field; the second argument is the request's context value."""
+    hides = {f"hide= of {name}": rule for name, rule in item.hide.items()}
+    for argument, rule in {"visible=": item.visible, "readers=": item.readers, **hides}.items():
+        if rule is not None and not callable(rule):
+            raise refuse(f" has a {argument} that can't be called", "Give a function of the actor.")
 
 
 def camel(name: str) -> str:
@@ -311,171 +314,6 @@ def camel(name: str) -> str:
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
-def graphql_schema(managers: Sequence[Manager], resolve: Resolve) -> strawberry.Schema:
-    """Build the schema: a type per manager, and a list of each at the root."""
-    types: dict[str, type] = {}
-    names = {manager.name: manager for manager in managers}
-    for manager in managers:
-        types[manager.name] = _type(manager.name, _fields(manager, types), manager.description)
-    roots = [_root(manager, names, types, resolve) for manager in managers]
-    if not roots:
-        raise ConfigurationError(
-            "E001", "No model is exposed.", "Call managers.expose(Model) for at least one."
-        )
-    query = _type("Query", roots, "The exposed managers.")
-    config = StrawberryConfig(scalar_map=_SCALARS, default_resolver=_member)
-    # Types that are given need not be found by recursion, which would go as deep as paths do.
-    every = [types[name] for name in names]
-    schema = strawberry.Schema(query=query, types=every, config=config)
-    root = query_type(schema)
-    for manager in managers:
-        root.fields[_root_name(manager.name)].extensions[MANAGER] = manager
-    return schema
-
-
-def _type(name: str, fields: Sequence[StrawberryField], description: str) -> type:
-    """Make a Strawberry type, whose annotations may name types that come after it."""
-    members: dict[str, object] = {field.python_name: field for field in fields}
-    annotations = {field.python_name: field.type_annotation for field in fields}
-    made = type(name, (), {**members, "__annotations__": annotations})
-    decorated = strawberry.type(made, description=description or None)
-    for field in fields:
-        # The decorator has resolved these too early; the schema asks for them again.
-        field.type_annotation = annotations[field.python_name]
-    return decorated
-
-
-def query_type(schema: strawberry.Schema) -> GraphQLObjectType:
-    """The root of the schema, whose fields carry their managers."""
-    found = schema.schema_converter.type_map["Query"].implementation
-    if not isinstance(found, GraphQLObjectType):
-        raise TypeError("Query is not an object type")
-    return found
-
-
-def _root_name(manager: str) -> str:
+def root_name(manager: str) -> str:
+    """The root field that lists a manager's rows."""
     return camel(manager[:1].lower() + manager[1:]) + "List"
-
-
-def _member(row: object, name: str) -> object:
-    """Read one field of a row, which is a mapping."""
-    # isinstance leaves the mapping's type parameters unknown.
-    return cast("Mapping[str, object]", row)[name] if isinstance(row, Mapping) else None
-
-
-def _fields(manager: Manager, types: dict[str, type]) -> list[StrawberryField]:
-    fields = [
-        _field(name, column.description, _ANNOTATIONS[column.type])
-        for name, column in manager.columns.items()
-    ]
-    for name, link in manager.links.items():
-        note, many = link.relation.description, link.relation.many
-        target = f"list[{link.target}] | None" if many else f"{link.target} | None"
-        resolver = StrawberryResolver(_related) if many else None
-        annotation = StrawberryAnnotation(target, namespace=types)
-        fields.append(_field(name, note, annotation, resolver))
-    return fields
-
-
-def _field(
-    name: str,
-    description: str,
-    annotation: StrawberryAnnotation,
-    resolver: StrawberryResolver[object] | None = None,
-) -> StrawberryField:
-    return StrawberryField(
-        python_name=name,
-        graphql_name=camel(name),
-        type_annotation=annotation,
-        description=description or None,
-        base_resolver=resolver,
-    )
-
-
-def _related(
-    root: strawberry.Parent[object],
-    info: strawberry.Info[object, object],
-    limit: int = NESTED_LIMIT,
-) -> object:
-    """Take a to-many list from its row; the read has fetched enough for the longest of its uses."""
-    found = _member(root, info.python_name)
-    # isinstance leaves the list's type parameter unknown.
-    return cast("list[object]", found)[:limit] if isinstance(found, list) else None
-
-
-def _root(
-    manager: Manager,
-    names: Mapping[str, Manager],
-    types: dict[str, type],
-    resolve: Resolve,
-) -> StrawberryField:
-    async def rows(
-        info: strawberry.Info[object, object],
-        filters: AnyJson | None = None,
-        order: list[str] | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> object:
-        asked = [
-            inner
-            for field in info.selected_fields
-            if isinstance(field, SelectedField)
-            for inner in field.selections
-        ]
-        request = QueryRequest(
-            manager.name,
-            _asked(asked, manager, names),
-            # The JSON scalar admits JSON only, but its Python type can't say so.
-            cast("Json", filters),
-            [*order] if order else None,
-            limit,
-            offset,
-        )
-        return await resolve(request, info.context)
-
-    rows.__doc__ = None
-    return StrawberryField(
-        python_name=_root_name(manager.name),
-        graphql_name=_root_name(manager.name),
-        type_annotation=StrawberryAnnotation(f"list[{manager.name}] | None", namespace=types),
-        description=manager.description or None,
-        base_resolver=StrawberryResolver(rows),
-    )
-
-
-def _asked(
-    selections: Iterable[Selection], manager: Manager, names: Mapping[str, Manager]
-) -> list[Json]:
-    """Say a selection in the words of the ``query`` tool; uses of one relation become one."""
-    spelled = {camel(name): name for name in (*manager.columns, *manager.links)}
-    scalars: dict[str, None] = {}
-    inner: dict[str, list[Selection]] = {}
-    limits: dict[str, list[int]] = {}
-    for field in _flat(selections):
-        name = spelled.get(field.name)
-        if name is None:
-            continue
-        if name in manager.links:
-            inner.setdefault(name, []).extend(field.selections)
-            limits.setdefault(name, []).append(int(field.arguments.get("limit", NESTED_LIMIT)))
-        else:
-            scalars[name] = None
-    fields: list[Json] = [*scalars]
-    for name, asked in inner.items():
-        link = manager.links[name]
-        below: Json = _asked(asked, names[link.target], names)
-        if link.relation.many:
-            # A limit that can't be, if any, is the one to ask for: it is refused.
-            limit = max(limits[name], key=lambda asked: (asked < 1, asked))
-            below = {"fields": below, "limit": limit}
-        fields.append({name: below})
-    # A selection of __typename alone still needs a row to stand for.
-    return fields or [next(iter(manager.columns))]
-
-
-def _flat(selections: Iterable[Selection]) -> Iterator[SelectedField]:
-    for selection in selections:
-        if isinstance(selection, SelectedField):
-            yield selection
-        else:
-            yield from _flat(selection.selections)

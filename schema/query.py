@@ -6,40 +6,38 @@
 
 import logging
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import Self, cast
+from typing import Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import orjson
+import sqlalchemy as sa
+import strawberry
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
-from schema.clauses import NEVER, Clause
 from schema.compile import Compiler, Order, Selection
-from schema.errors import (
-    ConfigurationError,
-    ToolError,
-    ToolFailed,
-    ToolRetry,
-    guarded,
-    guarded_answer,
-)
-from schema.events import Actor, Json, JsonObject
-from schema.filters import Filter, Names, parse, shape
-from schema.index import SchemaIndex, View
-from schema.managers import Manager, Managers, QueryRequest, graphql_schema, query_type
-from schema.reads import Reads, check_tables, read_engine, sqlite_url
-from schema.request import is_object, select, sort, whole
+from schema.errors import ConfigurationError, ToolFailed, ToolRetry, guarded
+from schema.events import Actor, Json, JsonObject, is_object
+from schema.filters import Filter, parse, shape
+from schema.graphql import QueryRequest, graphql_schema, managers_of
+from schema.index import SchemaIndex
+from schema.managers import Manager, Managers
+from schema.reads import Reads, check_tables, open_reads
+from schema.request import select, sort, whole
 from schema.rows import Compiled, Rows, TooManyRows
-from schema.sources import ModelDescription
+from schema.sources import SESSIONS
+from schema.views import Models, View, Views
 
 _log = logging.getLogger(__name__)
 
 MAX_RESULTS = 200
 MAX_RESULT_BYTES = 256 * 1024
 _SHAPES = 1_024
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -52,29 +50,19 @@ class _Shape:
     compiled: Compiled | None = None
 
 
-class _Models(dict[type, ModelDescription]):
-    """The descriptions of exposed models, and of others that a ``visible`` filter leads to."""
+@dataclass(frozen=True, slots=True)
+class _Database:
+    """One of the project's databases, open for reading."""
 
-    def __init__(self, managers: Managers, exposed: Sequence[Manager]) -> None:
-        super().__init__({m.model.model: m.model for m in exposed})
-        self._managers = managers
-
-    def __missing__(self, model: type) -> ModelDescription:
-        self[model] = self._managers.describe(model)
-        return self[model]
-
-    def names(self, model: type) -> Names:
-        """Everything on a model, hidden or not: for the developer's own filters."""
-        found = self[model]
-        relations = {r.name: r for r in found.relations if not r.problem}
-        return Names(found.name, {c.name: c for c in found.columns}, relations)
+    reads: Reads
+    compiler: Compiler
 
 
 class Reader:
     """The exposed data, open for reading. An async context manager.
 
-    ``database_url`` is the chat database's, for managers without sessions. Raises:
-    ConfigurationError, on construction about what is exposed, on entry about the database.
+    ``database_url`` is the chat database's, for managers without one of their own. Raises:
+    ConfigurationError, on construction about what is exposed, on entry about the databases.
     """
 
     def __init__(
@@ -87,71 +75,60 @@ class Reader:
     ) -> None:
         exposed = managers.build()
         self.graphql = graphql_schema(exposed, self._resolve)
-        self.index = SchemaIndex(query_type(self.graphql))
+        self.index = SchemaIndex(managers_of(self.graphql))
         self._managers = managers
-        self._url = managers.database_url(database_url)
+        self._database_url = database_url
         self._max_results = max_results
         self._timeout = query_timeout_seconds
-        self._models = _Models(managers, exposed)
+        self._models = Models(managers, exposed)
         self._shapes: dict[object, _Shape] = {}
+        self._schemas: WeakKeyDictionary[SchemaIndex, strawberry.Schema] = WeakKeyDictionary()
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        url = sqlite_url(self._url)
-        engine = self._managers.reads or read_engine(url)
-        self._dialect = engine.dialect
-        self._compiler = Compiler(self._models, engine.dialect)
+        urls = self._managers.urls(self._database_url)
         async with AsyncExitStack() as opening:
-            self._reads = await opening.enter_async_context(Reads(engine))
-            exposed = self.index.managers.values()
-            try:
-                await self._reads.run(lambda c: check_tables(c, exposed, str(url.database)))
-            except DBAPIError as error:
-                raise ConfigurationError(
-                    "E001",
-                    f"The database {url.database} can't be read: {error.orig}.",
-                    "Give the URL of a SQLite file that no other program keeps locked.",
-                ) from error
+            self._databases = {
+                name: await self._opened(name, urls[name], opening)
+                for name in sorted({m.model.database for m in self.index.managers.values()})
+            }
+            dialects = {name: d.compiler.dialect for name, d in self._databases.items()}
+            self._views = Views(self.index, self._models, dialects)
             self._open = opening.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
+    async def _opened(self, name: str, url: str, opening: AsyncExitStack) -> _Database:
+        """Open one database and check that it has the tables that are exposed."""
+        engine = self._managers.reads if name == SESSIONS else None
+        reads = await opening.enter_async_context(open_reads(url, engine))
+        exposed = [m for m in self.index.managers.values() if m.model.database == name]
+        where = str(sa.make_url(url).database)
+        try:
+            await reads.run(lambda connection: check_tables(connection, exposed, where))
+        except DBAPIError as error:
+            raise ConfigurationError(
+                "E001",
+                f"The database {where} can't be read: {error.orig}.",
+                "Give the URL of a SQLite file that no other program keeps locked.",
+            ) from error
+        return _Database(reads, Compiler(self._models, reads.dialect))
+
     async def view(self, actor: Actor) -> View:
         """Evaluate what ``actor`` may see, once; the result holds for a run."""
-        visible: dict[type, tuple[Clause, ...]] = {}
-        values: dict[str, object] = {}
-        shapes: list[object] = []
-        for number, manager in enumerate(self.index.managers.values()):
-            if manager.visible is None:
-                continue
-            limits, given, kind = await self._limits(manager, actor, f"v{number}_")
-            if limits:
-                visible[manager.model.model] = limits
-                values |= given
-                shapes.append((manager.name, kind))
-        key = sha256(repr(shapes).encode()).hexdigest() if shapes else ""
-        return View(self.index, visible, values, key)
+        return await self._views.of(actor)
 
-    async def _limits(
-        self, manager: Manager, actor: Actor, prefix: str
-    ) -> tuple[tuple[Clause, ...], dict[str, object], object]:
-        """Evaluate one ``visible``; whatever is wrong with it shows nothing, and is logged."""
-        visible = manager.visible
-        try:
-            found = await guarded_answer(
-                f"visible of {manager.name}", lambda: visible(actor) if visible else None
-            )
-            asked = _listed(found)
-            if not is_object(asked):
-                raise ToolFailed(f"it gave a {type(found).__name__}, not a filter")
-            kind = shape(asked)
-            filters = parse(asked, manager.model.model, self._models.names, self._dialect, prefix)
-            return filters.conditions, filters.values(asked), kind
-        except ToolError as error:
-            _log.warning("visible of %s shows nothing: %s", manager.name, error)
-            return (NEVER,), {}, "nothing"
+    def schema(self, view: View) -> strawberry.Schema:
+        """The GraphQL schema of what a view shows; requests to it need the view as context."""
+        if view.index is self.index:
+            return self.graphql
+        known = self._schemas.get(view.index)
+        if known is None:
+            known = graphql_schema([*view.managers.values()], self._resolve)
+            self._schemas[view.index] = known
+        return known
 
     async def query(self, request: QueryRequest, view: View) -> JsonObject:
         """Read one page of a manager.
@@ -182,23 +159,30 @@ class Reader:
         filters = {} if request.filters is None else request.filters
         if not is_object(filters):
             raise ToolRetry("filters: must be an object.")
+        database = self._databases[manager.model.database]
         known = self._shape(request, manager, filters, view)
         values = {**view.values, **known.filter.values(filters)}
 
         def operation(connection: Connection) -> Rows:
             if known.compiled is None:
-                known.compiled = self._compiler.compile(
+                known.compiled = database.compiler.compile(
                     known.selection, known.filter.conditions, known.order, view.visible
                 )
             return known.compiled.read(connection, values, limit, offset)
 
         try:
-            return await self._reads.run(operation, self._timeout), offset
+            return await self._run(manager, operation), offset
         except TooManyRows:
             raise ToolRetry(
                 "fields: the nested lists of this page hold too many rows. Ask for a smaller limit"
                 " of the page or of the lists."
             ) from None
+
+    async def _run(self, manager: Manager, operation: Callable[[Connection], _T]) -> _T:
+        """Read from the database of a manager. Raises: ToolFailed."""
+        reads = self._databases[manager.model.database].reads
+        try:
+            return await reads.run(operation, self._timeout)
         except TimeoutError:
             raise ToolFailed(
                 f"The query took longer than {self._timeout} seconds and was stopped."
@@ -219,7 +203,8 @@ class Reader:
         key = manager.name, asked, shape(filters), view.shape
         known = self._shapes.get(key)
         if known is None:
-            parsed = parse(filters, manager.model.model, view.names, self._dialect)
+            dialect = self._databases[manager.model.database].compiler.dialect
+            parsed = parse(filters, manager.model.model, view.names, dialect)
             selection = select(view, manager, request.fields)
             known = _Shape(selection, parsed, sort(view, manager, request.order_by))
             while len(self._shapes) >= _SHAPES:
@@ -233,15 +218,6 @@ class Reader:
             raise TypeError("the context value of a GraphQL request must be a View")
         rows, _ = await guarded("a GraphQL read", lambda: self._read(request, context))
         return _fit(rows)
-
-
-def _listed(value: object) -> Json:
-    """Lists, wherever in a filter a project's code may well have a tuple or a set."""
-    if isinstance(value, tuple | set | frozenset | list):
-        return [_listed(item) for item in cast("Iterable[object]", value)]  # whatever they are
-    if is_object(value):
-        return {str(key): _listed(item) for key, item in value.items()}
-    return cast("Json", value)  # the coercer of the column checks it
 
 
 def _fit(rows: Rows) -> list[JsonObject]:

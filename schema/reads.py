@@ -20,12 +20,13 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from schema.errors import ConfigurationError
 from schema.joins import FOLD
 from schema.managers import Manager, Managers
+from schema.sources import SESSIONS
 
 _THREADS = 4
 _INTERRUPT_EVERY_S = 0.005
@@ -154,6 +155,7 @@ class Reads:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.dialect = engine.dialect
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="frontdesk-read")
 
     async def __aenter__(self) -> Self:
@@ -192,6 +194,13 @@ async def _stop(work: asyncio.Future[_T], job: _Job) -> None:
         work.exception()  # It says that the statement was interrupted, which is no news.
     if cancelled is not None:
         raise cancelled
+
+
+def open_reads(url: str, engine: Engine | AsyncEngine | None) -> Reads:
+    """Make the way to read a database; ``engine`` is used instead of one of our own."""
+    if isinstance(engine, AsyncEngine):
+        raise ConfigurationError("E001", "reads= must be a sync engine.", "Use create_engine.")
+    return Reads(engine or read_engine(sqlite_url(url)))
 
 
 def _tables(manager: Manager) -> list[sa.Table]:
@@ -240,7 +249,7 @@ async def prepare_database(managers: Managers, database_url: str) -> bool:
         there = sa.inspect(connection)
         return not any(there.has_table(table.name, table.schema) for table in wanted)
 
-    database_url = managers.database_url(database_url)
+    database_url = managers.urls(database_url)[SESSIONS]
     url = sqlite_url(database_url).set(drivername="sqlite+aiosqlite")
     folder = Path(str(url.database)).parent
     if not str(url.database).startswith("file:") and not folder.is_dir():

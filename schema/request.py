@@ -3,16 +3,15 @@
 All errors are ``ToolRetry``: they name the argument, and what is valid. Source: design.md 4.
 """
 
-from typing_extensions import TypeIs
-
 from schema.clauses import Hops
 from schema.compile import Nested, Order, Selection
 from schema.errors import ToolRetry
-from schema.events import Json, JsonObject
+from schema.events import Json, is_object
 from schema.filters import echo, listed
-from schema.index import View
-from schema.managers import NESTED_LIMIT, Link, Manager
+from schema.graphql import NESTED_LIMIT
+from schema.managers import Link, Manager
 from schema.sources import Column, Relation
+from schema.views import View
 
 MAX_NESTED = 200
 MAX_FIELDS = 200
@@ -20,11 +19,6 @@ MAX_RELATIONS = 30
 MAX_ORDERS = 20
 MAX_DEPTH = 5
 _MAX_WHOLE = 2**63 - 1
-
-
-def is_object(value: object) -> TypeIs[JsonObject]:
-    """Tell a JSON object from any other value that came as JSON or from a project's code."""
-    return isinstance(value, dict)
 
 
 def whole(name: str, value: Json, least: int, default: int) -> int:

@@ -8,18 +8,13 @@ Source: design.md 5.
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol
 
 import sqlalchemy as sa
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import ColumnProperty, Mapper, RelationshipProperty, class_mapper
-from sqlalchemy.sql import operators, visitors
-from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList, ColumnElement, Grouping
+from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
-from sqlmodel import SQLModel
-
-from schema.errors import ConfigurationError
 
 ValueType = Literal[
     "string",
@@ -36,6 +31,9 @@ ValueType = Literal[
 ]
 
 Pair = tuple[sa.Column[object], sa.Column[object]]
+
+SESSIONS = "sessions"
+"""The database that the sessions given to ``Managers`` lead to, else the chat's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,8 @@ class ModelDescription:
     """All that a model says about itself. ``columns`` and ``relations`` keep the model's order.
 
     ``key`` are the columns that tell rows apart, in table order; each is among ``columns`` unless
-    its type has no wire form. ``unread`` names the attributes without one.
+    its type has no wire form. ``unread`` names the attributes without one. ``database`` says which
+    of the project's databases holds the table.
     """
 
     model: type
@@ -87,6 +86,7 @@ class ModelDescription:
     key: tuple[sa.Column[object], ...]
     description: str = ""
     unread: frozenset[str] = frozenset()
+    database: str = SESSIONS
 
     @property
     def primary_key(self) -> tuple[Column, ...]:
@@ -131,93 +131,6 @@ def _is_partial(index: sa.Index) -> bool:
     return any(name.endswith("_where") and value is not None for name, value in given)
 
 
-class SQLModelSource:
-    """Reads SQLModel tables through their SQLAlchemy mapper; declarative classes work as well."""
-
-    def accepts(self, model: type) -> bool:
-        """Tell whether ``model`` is mapped to a table; a SQLModel without ``table=True`` is not."""
-        return isinstance(sa.inspect(model, raiseerr=False), Mapper)
-
-    def describe(self, model: type) -> ModelDescription:
-        """Describe a mapped class. Raises: ConfigurationError."""
-        try:
-            return _describe(class_mapper(model))
-        except SQLAlchemyError as error:
-            raise ConfigurationError(
-                "E001", f"{model.__name__} can't be read: {error}", "Correct its relationships."
-            ) from error
-
-
-def _describe(mapper: Mapper[object]) -> ModelDescription:
-    model, table = mapper.class_, _table(mapper.local_table)
-    if mapper.inherits is not None or table is None:
-        raise ConfigurationError(
-            "E001",
-            f"{model.__name__} inherits another table's model, which can't be exposed.",
-            "Expose the base model, or give this model a table of its own.",
-        )
-    notes = _field_descriptions(model)
-    key = tuple(column for column in table.columns if column in mapper.primary_key)
-    read = {p.key: _column(p, table, key, notes) for p in mapper.column_attrs}
-    order = {name: place for place, name in enumerate(notes)}
-    found = sorted((c for c in read.values() if c), key=lambda c: order.get(c.name, len(order)))
-    return ModelDescription(
-        model=model,
-        name=model.__name__,
-        table=table,
-        columns=tuple(found),
-        relations=tuple(_relation(r, table) for r in mapper.relationships),
-        key=key,
-        description=_docstring(model),
-        unread=frozenset(name for name, column in read.items() if column is None),
-    )
-
-
-def _table(clause: sa.FromClause | None) -> sa.Table | None:
-    if not isinstance(clause, sa.Table):
-        return None
-    return cast("sa.Table", clause)  # isinstance alone leaves the table's type parameter unknown
-
-
-def _docstring(model: type) -> str:
-    """The first paragraph of the class's own docstring on one line."""
-    own = model.__dict__.get("__doc__")
-    paragraph = inspect.cleandoc(own).split("\n\n")[0] if isinstance(own, str) else ""
-    return " ".join(paragraph.split())
-
-
-def _field_descriptions(model: type) -> dict[str, str]:
-    """What ``Field(description=...)`` says, by field, in the order the model declares them."""
-    if not issubclass(model, SQLModel):
-        return {}
-    return {name: field.description or "" for name, field in model.model_fields.items()}
-
-
-def _column(
-    attribute: ColumnProperty[object],
-    table: sa.Table,
-    key: tuple[sa.Column[object], ...],
-    notes: dict[str, str],
-) -> Column | None:
-    """Read one mapped attribute; computed ones and types without a wire form give None."""
-    column = attribute.columns[0]
-    if not isinstance(column, sa.Column) or column.table is not table:
-        return None
-    stored = bare_type(column.type)
-    value_type = _value_type(stored)
-    if value_type is None:
-        return None
-    return Column(
-        name=attribute.key,
-        column=column,
-        type=value_type,
-        nullable=bool(column.nullable),
-        primary_key=column in key,
-        description=" ".join((notes.get(attribute.key) or column.comment or "").split()),
-        choices=tuple(choices(stored)) if isinstance(stored, sa.Enum) else (),
-    )
-
-
 def bare_type(stored: TypeEngine[object]) -> TypeEngine[object]:
     """The type below all decorators: it decides what kind of value the column holds."""
     while isinstance(stored, TypeDecorator):
@@ -240,7 +153,7 @@ _TYPES: tuple[tuple[type, ValueType], ...] = (
 )
 
 
-def _value_type(stored: TypeEngine[object]) -> ValueType | None:
+def value_type(stored: TypeEngine[object]) -> ValueType | None:
     """Name the kind of value; the order of the table settles subclasses, an Enum is a String."""
     for known, name in _TYPES:
         if isinstance(stored, known):
@@ -262,75 +175,40 @@ def choice(member: object) -> str:
     return str(member)
 
 
-def _relation(attribute: RelationshipProperty[object], table: sa.Table) -> Relation:
-    link, over_link = attribute.secondary, attribute.secondary_synchronize_pairs
-    if link is None or over_link is None:
-        pairs, link_pairs = _columns(attribute.local_remote_pairs), ()
-    else:
-        pairs = _columns(attribute.synchronize_pairs)
-        link_pairs = _columns((b, a) for a, b in over_link)
-    note, many = attribute.info.get("description"), bool(attribute.uselist)
-    return Relation(
-        name=attribute.key,
-        target=attribute.mapper.class_,
-        many=many,
-        pairs=pairs,
-        link=_table(link),
-        link_pairs=link_pairs,
-        nullable=not many and (link is not None or any(_may_dangle(own) for own, _ in pairs)),
-        description=" ".join(note.split()) if isinstance(note, str) else "",
-        problem=_problem(attribute, table, pairs, link_pairs),
-    )
+def docstring(model: type) -> str:
+    """The first paragraph of the class's own docstring on one line."""
+    own = model.__dict__.get("__doc__")
+    paragraph = inspect.cleandoc(own).split("\n\n")[0] if isinstance(own, str) else ""
+    return " ".join(paragraph.split())
 
 
-def _columns(
-    pairs: Iterable[tuple[ColumnElement[object], ColumnElement[object]]],
-) -> tuple[Pair, ...]:
-    """The pairs in a fixed order: the mapper collects some of them in sets."""
-    plain = [(a, b) for a, b in pairs if isinstance(a, sa.Column) and isinstance(b, sa.Column)]
-    return tuple(sorted(plain, key=lambda pair: (str(pair[0]), str(pair[1]))))
+class TextDecimal(TypeDecorator[Decimal]):
+    """A decimal that SQLite holds as a text; every other database as a number.
 
+    The bare type tells the scale that values are read at. Texts of one number may differ ("1.5" and
+    "1.50"), so they are to be compared with a collation that reads them.
+    """
 
-def _may_dangle(own: sa.Column[object]) -> bool:
-    """True when nothing makes the database keep a target row for this key."""
-    return bool(own.nullable) or not own.foreign_keys
+    impl = sa.Numeric
+    cache_ok = True
 
+    def __init__(self, precision: int, scale: int) -> None:
+        super().__init__(precision, scale)
+        self.precision, self.scale = precision, scale
 
-def _problem(
-    attribute: RelationshipProperty[object],
-    table: sa.Table,
-    pairs: tuple[Pair, ...],
-    link_pairs: tuple[Pair, ...],
-) -> str:
-    """Say why rows can't be read over this relationship; "" when they can."""
-    joins = [(attribute.primaryjoin, pairs)]
-    target: sa.FromClause = attribute.mapper.local_table
-    if attribute.secondary is not None and attribute.secondaryjoin is not None:
-        joins.append((attribute.secondaryjoin, link_pairs))
-        target = attribute.secondary
-    if not all(_is_plain(clause, keys) for clause, keys in joins):
-        return "joins on more than equal columns"
-    if not all(a.table is table and b.table is target for a, b in pairs):
-        return "joins columns of other tables"
-    table_reached = _table(target) if attribute.secondary is None else None
-    if attribute.uselist or (
-        table_reached is not None and is_unique(table_reached, [b for _, b in pairs])
-    ):
-        return ""
-    return "leads to one row, but no unique constraint on the joined columns says so"
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str] | TypeEngine[Decimal]:
+        """Say how values are stored; a filter's number keeps digits that the column has not."""
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(sa.String())
+        return dialect.type_descriptor(sa.Numeric())
 
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Decimal | str | None:
+        """Give SQLite the digits without an exponent."""
+        return format(value, "f") if value is not None and dialect.name == "sqlite" else value
 
-def _is_plain(clause: ColumnElement[bool], pairs: tuple[Pair, ...]) -> bool:
-    """True for equalities of columns joined by AND, one for each pair."""
-    equalities = 0
-    for node in visitors.iterate(clause):
-        if isinstance(node, BinaryExpression):
-            if node.operator is not operators.eq:
-                return False
-            equalities += 1
-        elif isinstance(node, BooleanClauseList):
-            if node.operator is not operators.and_:
-                return False
-        elif not isinstance(node, sa.Column | Grouping):
-            return False
-    return equalities == len(pairs) > 0
+    def process_result_value(self, value: object, dialect: Dialect) -> Decimal | None:
+        """Read a number at the column's scale."""
+        if value is None:
+            return None
+        number = value if isinstance(value, Decimal) else Decimal(str(value))
+        return number.quantize(Decimal(1).scaleb(-self.scale))

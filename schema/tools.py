@@ -4,16 +4,16 @@ A tool returns JSON or raises a ``ToolError``, which the model reads; nothing el
 ``ToolRegistry.call``. Source: design.md 4, data tools.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from schema.errors import ToolRetry, UnknownTool, guarded
-from schema.events import Actor, Json, JsonObject, ToolDefinition
-from schema.filters import echo, nearest
-from schema.index import View
+from schema.events import Actor, Json, JsonObject, ToolDefinition, is_object
+from schema.filters import echo, listed, nearest
+from schema.managers import Manager
 from schema.query import QueryRequest, Reader
-from schema.request import is_object
+from schema.views import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,13 @@ class Tool:
 class ToolRegistry:
     """The tools that are offered."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools: Mapping[str, Tool] = {t.name: t for t in sorted(tools, key=lambda t: t.name)}
         self.definitions: list[ToolDefinition] = [t.definition for t in self._tools.values()]
+
+    def extended(self, tools: Iterable[Tool]) -> "ToolRegistry":
+        """The same with more tools."""
+        return ToolRegistry([*self._tools.values(), *tools])
 
     async def call(self, name: str, args: JsonObject, context: ToolContext) -> Json:
         """Answer one call. Raises: ToolError and nothing else, save for cancellation."""
@@ -144,6 +148,25 @@ def data_tools() -> list[Tool]:
     ]
 
 
+def direct_tools(managers: Iterable[Manager]) -> list[Tool]:
+    """One tool for each manager that reads its rows, for models that do better with few steps."""
+    return [_direct_tool(manager) for manager in managers]
+
+
+def _direct_tool(manager: Manager) -> Tool:
+    def answer(args: JsonObject, context: ToolContext) -> Awaitable[Json]:
+        return _query({"manager": manager.name, **args}, context)
+
+    about = f": {manager.description.rstrip('.')}" if manager.description else ""
+    return Tool(
+        f"query_{manager.name.replace('_', '').lower()}",
+        f"Read rows of {manager.name}{about}. Takes what the tool query takes, but no manager."
+        f" Fields: {listed(manager.columns)}. Relations: {listed(manager.links) or 'none'}.",
+        tuple(p for p in _QUERY_PARAMETERS if p is not _MANAGER),
+        answer,
+    )
+
+
 _MANAGER = Parameter("manager", "string", "The manager's exact name.", required=True)
 
 _QUERY = (
@@ -183,15 +206,15 @@ _QUERY_PARAMETERS = (
 
 
 async def _search_managers(args: JsonObject, context: ToolContext) -> Json:
-    return context.view.search(_text(args, "query"))
+    return context.view.index.search(_text(args, "query"))
 
 
 async def _get_manager_schema(args: JsonObject, context: ToolContext) -> Json:
-    return context.view.describe(_text(args, "manager"))
+    return context.view.index.describe(_text(args, "manager"))
 
 
 async def _find_path(args: JsonObject, context: ToolContext) -> Json:
-    return context.view.find_path(_text(args, "from_manager"), _text(args, "to_manager"))
+    return context.view.index.find_path(_text(args, "from_manager"), _text(args, "to_manager"))
 
 
 async def _query(args: JsonObject, context: ToolContext) -> Json:

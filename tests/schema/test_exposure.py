@@ -230,9 +230,11 @@ def test_hiding_what_is_in_the_way_is_enough() -> None:
 def test_the_data_is_where_the_sessions_are(tmp_path: Path) -> None:
     engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/a.db")
     chat = "sqlite+aiosqlite:///chat.db"
-    assert Managers().database_url(chat) == chat
-    assert Managers(async_sessionmaker(engine)).database_url(chat).endswith("/a.db")
+    assert Managers().urls(chat) == {"sessions": chat}
+    assert Managers(async_sessionmaker(engine)).urls(chat)["sessions"].endswith("/a.db")
     reads = sa.create_engine(f"sqlite:///{tmp_path}/b.db")
-    assert Managers(async_sessionmaker(engine), reads=reads).database_url(chat).endswith("/b.db")
+    assert (
+        Managers(async_sessionmaker(engine), reads=reads).urls(chat)["sessions"].endswith("/b.db")
+    )
     with pytest.raises(ConfigurationError, match="not bound to an engine"):
-        Managers(async_sessionmaker()).database_url(chat)
+        Managers(async_sessionmaker()).urls(chat)

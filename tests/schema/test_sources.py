@@ -19,7 +19,8 @@ from sqlmodel import Field, Relationship, SQLModel
 from schema import Managers
 from schema.events import Json
 from schema.query import QueryRequest, Reader
-from schema.sources import Relation, SQLModelSource, is_unique
+from schema.sources import Relation, is_unique
+from schema.sqlmodel_source import SQLModelSource
 from tests.schema.conftest import ADA
 from tests.schema.shop import Box, Material, Part, Project, ProjectPart, Shelf, Supplier
 
@@ -249,7 +250,7 @@ async def test_a_key_that_only_the_mapper_knows_orders_and_is_described(cards: R
     view = await cards.view(ADA)
     page = await cards.query(QueryRequest("Card", ["number"]), view)
     assert page["data"] == [{"number": number} for number in (1, 2, 3, 4, 5)]
-    assert view.describe("Card")["primary_key"] == ["number"]
+    assert view.index.describe("Card")["primary_key"] == ["number"]
 
 
 async def test_the_database_decides_which_keys_are_equal(cards: Reader) -> None:
