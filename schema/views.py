@@ -159,10 +159,10 @@ def _without(hidden: _Hidden, managers: Mapping[str, Manager]) -> list[Manager]:
 
 def _check_tenant(manager: Manager, models: Models) -> None:
     try:
-        hops, column, _ = resolve(manager.tenant, manager.model.model, models.names)
+        hops, column, lookup = resolve(manager.tenant, manager.model.model, models.names)
     except ToolError as error:
         raise _bad_tenant(manager, str(error)) from error
-    if column is None or any(hop.many for hop in hops):
+    if column is None or lookup != "exact" or any(hop.many for hop in hops):
         raise _bad_tenant(manager, "it does not lead to one column")
 
 
