@@ -51,7 +51,7 @@ docs: $(VENV)/.dev
 	$(BIN)/frontdesk settings > docs/settings.md
 
 bench: $(VENV)/.dev
-	$(BIN)/python tests/bench/bench.py $(ARGS)
+	PYTHONPATH=tests $(BIN)/python tests/bench/bench.py $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix

@@ -30,6 +30,7 @@ _CONTRACT = Path("openapi")
 _QUESTIONS = {
     "manufacturing": "Which projects use aluminum parts?",
     "flights": "Which planes were built before 1960?",
+    "large": "Which invoices are overdue?",
     "toy": "Which projects use aluminum parts?",
 }
 _WELCOME = """
@@ -237,7 +238,7 @@ def _show_exposed(reader: Reader) -> None:
     table = Table("Manager", "Fields", "Relations", title="Exposed")
     for manager in reader.index.managers.values():
         relations = [f"{name} -> {link.target}" for name, link in manager.links.items()]
-        table.add_row(manager.name, ", ".join(manager.columns), ", ".join(relations))
+        table.add_row(manager.name, ", ".join(manager.fields), ", ".join(relations))
     _console.print(table)
 
 

@@ -38,6 +38,8 @@ a tool has returned in this conversation.
   RELATION__FIELD__LOOKUP. All filters must hold; "or", "and" and "not" combine filters.
 - Select a relation as {"relation": ["field", ...]}. There is no wildcard in nested fields.
 - total_count counts all matches, however many rows the page shows: use it for "how many".
+- To sum, average, rank by a total or count per group, call aggregate: never add up rows yourself.
+  A page may be cut, and aggregate is exact.
 - If a call returns an error, correct the call as the message says, or explain what is missing.
 
 # How to answer
@@ -60,6 +62,8 @@ get_manager_schema {"manager": "Part"}
 find_path {"from_manager": "Project", "to_manager": "Material"}
 query {"manager": "Project", "fields": ["name", {"parts": ["name"]}], \
 "filters": {"parts__material__name__icontains": "steel"}, "order_by": ["name"], "limit": 20}
+aggregate {"manager": "Part", "group_by": ["material__name"], \
+"measures": [{"op": "count"}, {"op": "sum", "field": "stock"}], "order_by": ["-count"], "limit": 5}
 """
 
 

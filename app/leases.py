@@ -7,7 +7,6 @@ it: a holder that was given up for dead and comes back changes nothing. Source: 
 import os
 import secrets
 import socket
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,14 +15,18 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from app.database import Command, Connection, Query
 from app.losses import owed
 from app.records import (
     LEASE,
     NO_OFFSET,
+    ONE,
     RUN,
     Claim,
     Lease,
+    LeaseRow,
     RunHandle,
+    RunRow,
     entry_row,
     fit,
     frame,
@@ -31,9 +34,8 @@ from app.records import (
     owner_key,
     param,
     read_window,
+    run_entries,
     sha256,
-    sql,
-    stamp,
     stored,
 )
 from app.store import NewEntry, StoredEntry, conversations, entries, run_events, runs
@@ -66,7 +68,11 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """What a run has to store: numbered frames and entries, under its fence."""
+    """What a run has to store: numbered frames and entries, under its fence.
+
+    Of one that ``is_repeated``, a part was on its way before, and may be stored already: a commit
+    can fail after all was written.
+    """
 
     run_id: RunId
     conversation_id: ConversationId
@@ -75,6 +81,7 @@ class Flush:
     entries: Sequence[StoredEntry]
     next_seq: int
     now: datetime
+    is_repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +100,9 @@ class LeaseLost(Exception):
 
 # --- statements -----------------------------------------------------------------------------------
 
-_ONE = sa.literal_column("1", sa.Integer())
 
-
-def _insert(table: sa.Table) -> str:
-    return sql(sa.insert(table).values({column.name: param(column.name) for column in table.c}))
+def _insert(table: sa.Table) -> Command:
+    return Command(sa.insert(table).values({column.name: param(column.name) for column in table.c}))
 
 
 # The statements of the fence: each changes one row, or none if the lease is somebody else's.
@@ -106,7 +111,7 @@ _OF_RUN = (
     & (conversations.c.lease_run_id == param("run"))
     & (conversations.c.lease_fence == param("fence"))
 )
-_TAKE_LEASE = sql(
+_TAKE_LEASE = Command(
     sa.update(conversations)
     .where(
         conversations.c.id == param("conversation"),
@@ -114,8 +119,8 @@ _TAKE_LEASE = sql(
         conversations.c.lease_fence == param("fence"),
     )
     .values(
-        next_seq=conversations.c.next_seq + _ONE,
-        lease_fence=conversations.c.lease_fence + _ONE,
+        next_seq=conversations.c.next_seq + ONE,
+        lease_fence=conversations.c.lease_fence + ONE,
         lease_run_id=param("run"),
         lease_holder=param("holder"),
         lease_beat_at=param("now"),
@@ -123,12 +128,12 @@ _TAKE_LEASE = sql(
         updated_at=param("now"),
     )
 )
-_KEEP_LEASE = sql(
+_KEEP_LEASE = Command(
     sa.update(conversations)
     .where(_OF_RUN)
     .values(next_seq=param("next"), lease_beat_at=param("now"), updated_at=param("now"))
 )
-_END_LEASE = sql(
+_END_LEASE = Command(
     sa.update(conversations)
     .where(_OF_RUN)
     .values(
@@ -139,7 +144,7 @@ _END_LEASE = sql(
         updated_at=param("now"),
     )
 )
-_BEAT = sql(
+_BEAT = Command(
     sa.update(conversations)
     .where(
         conversations.c.lease_run_id == param("run"),
@@ -152,7 +157,7 @@ _NEW_CONVERSATION = _insert(conversations)
 _NEW_RUN = _insert(runs)
 _NEW_EVENTS = _insert(run_events)
 _NEW_ENTRY = _insert(entries)
-_END_RUN = sql(
+_END_RUN = Command(
     sa.update(runs)
     .where(runs.c.id == param("run"))
     .values(
@@ -166,20 +171,31 @@ _END_RUN = sql(
     )
 )
 
-_OWN_CONVERSATION = sql(
-    sa.select(*LEASE).where(
-        conversations.c.id == param("id"), conversations.c.owner == param("owner")
-    )
+# Whoever reads a lease in order to write locks its row, so that what was read stays true. SQLite's
+# writer has the whole file locked.
+_OWN_CONVERSATION = Query[LeaseRow](
+    sa.select(*LEASE)
+    .where(conversations.c.id == param("id"), conversations.c.owner == param("owner"))
+    .with_for_update(key_share=True)
 )
-_LATEST_CONVERSATION = sql(
+_LATEST_CONVERSATION = Query[LeaseRow](
     sa.select(*LEASE)
     .where(conversations.c.owner == param("owner"), conversations.c.last_user_at.is_not(None))
     .order_by(conversations.c.last_user_at.desc())
-    .limit(_ONE)
+    .limit(ONE)
     .offset(NO_OFFSET)
+    .with_for_update(key_share=True)
 )
-_LEASED_CONVERSATIONS = sql(sa.select(*LEASE).where(conversations.c.lease_run_id.is_not(None)))
-_REQUESTED_RUN = sql(
+_LEASES = Query[LeaseRow](
+    sa.select(*LEASE).where(conversations.c.lease_run_id.is_not(None)).order_by(conversations.c.id)
+)
+# Whoever has it locked sees to it.
+_UNLOCKED_LEASE = Query[LeaseRow](
+    sa.select(*LEASE)
+    .where(conversations.c.id == param("id"), conversations.c.lease_run_id.is_not(None))
+    .with_for_update(key_share=True, skip_locked=True)
+)
+_REQUESTED_RUN = Query[tuple[str, *RunRow]](
     sa.select(runs.c.request_sha256, *RUN).where(
         runs.c.owner == param("owner"), runs.c.request_id == param("request")
     )
@@ -189,80 +205,75 @@ _REQUESTED_RUN = sql(
 # --- admission ------------------------------------------------------------------------------------
 
 
-def admit(connection: sqlite3.Connection, request: Admission) -> Admitted | RunHandle:
+def admit(connection: Connection, request: Admission) -> Admitted | RunHandle:
     """Take the lease, store the user's entry and the run, and read the window before it.
 
     A repeated ``request_id`` gives the first run, and nothing is stored.
     Raises: NotFound, TurnInProgress, BadMessage (the ``request_id`` came with another text).
     """
-    owner, ask, now = owner_key(request.actor), request.ask, stamp(request.now)
-    if ask.request_id is not None:
-        first = _first_run(connection, owner, ask.request_id, ask.text)
-        if first is not None:
-            return first
+    owner = owner_key(request.actor)
+    if (first := _first_run(connection, owner, request.ask)) is not None:
+        return first
     lease = _choose(connection, owner, request)
     if lease.run_id is not None:
+        # The same request may have been admitted while we waited for the conversation.
+        if (first := _first_run(connection, owner, request.ask)) is not None:
+            return first
         if not request.claim.may_take(lease):
             raise TurnInProgress
         lease = _interrupt(connection, lease, request.now)
-    took = connection.execute(
+    took = connection.write(
         _TAKE_LEASE,
         {
             "conversation": lease.conversation_id,
             "fence": lease.fence,
             "run": request.run_id,
             "holder": request.claim.holder,
-            "now": now,
+            "now": request.now,
         },
     )
-    if took.rowcount != 1:
+    if took != 1:
         raise TurnInProgress
-    connection.execute(_NEW_RUN, _run_row(request, owner, lease))
-    user = stored(NewEntry("user", ask.text), lease.next_seq, request.run_id, request.now)
-    connection.execute(_NEW_ENTRY, entry_row(lease.conversation_id, user))
+    connection.write(_NEW_RUN, _run_row(request, owner, lease))
+    user = stored(NewEntry("user", request.ask.text), lease.next_seq, request.run_id, request.now)
+    connection.write(_NEW_ENTRY, entry_row(lease.conversation_id, user))
     window = read_window(connection, lease.conversation_id, lease.next_seq, request.window)
     return Admitted(lease.conversation_id, lease.fence + 1, lease.next_seq, window)
 
 
-def _first_run(
-    connection: sqlite3.Connection, owner: str, request_id: str, text: str
-) -> RunHandle | None:
-    row = connection.execute(
-        _REQUESTED_RUN, {"owner": owner, "request": fit(request_id)}
-    ).fetchone()
-    if row is None:
+def _first_run(connection: Connection, owner: str, ask: Ask) -> RunHandle | None:
+    if ask.request_id is None:
         return None
-    digest, *run = row
-    if digest != sha256(text):
-        raise BadMessage("This request_id was used for another text.")
-    return RunHandle(*run)
+    request = {"owner": owner, "request": fit(ask.request_id)}
+    for row in connection.read(_REQUESTED_RUN, request):
+        if row[0] != sha256(ask.text):
+            raise BadMessage("This request_id was used for another text.")
+        return RunHandle(*row[1:])
+    return None
 
 
-def _choose(connection: sqlite3.Connection, owner: str, request: Admission) -> Lease:
+def _choose(connection: Connection, owner: str, request: Admission) -> Lease:
     wanted = request.ask.conversation_id
     if wanted is not None and wanted != "new":
-        own = {"id": wanted, "owner": owner}
-        row = connection.execute(_OWN_CONVERSATION, own).fetchone()
-        if row is None:
-            raise NotFound
-        return Lease(*row)
+        for row in connection.read(_OWN_CONVERSATION, {"id": fit(wanted), "owner": owner}):
+            return Lease(*row)
+        raise NotFound
     if wanted == "new" or request.actor.kind == "service":
         return _new_conversation(connection, owner, request, origin=None)
-    latest = connection.execute(_LATEST_CONVERSATION, {"owner": owner}).fetchone()
-    if latest is None:
-        # The unique key keeps two first messages from making two conversations.
-        return _new_conversation(connection, owner, request, origin=fit(f"first:{owner}"))
-    return Lease(*latest)
+    for row in connection.read(_LATEST_CONVERSATION, {"owner": owner}):
+        return Lease(*row)
+    # The unique key keeps two first messages from making two conversations.
+    return _new_conversation(connection, owner, request, origin=fit(f"first:{owner}"))
 
 
 def _new_conversation(
-    connection: sqlite3.Connection, owner: str, request: Admission, origin: str | None
+    connection: Connection, owner: str, request: Admission, origin: str | None
 ) -> Lease:
     row: dict[str, object] = {name: None for name in conversations.c.keys()}
-    now = stamp(request.now)
+    now = request.now
     row |= {"id": request.conversation_id, "owner": owner, "origin_key": origin}
     row |= {"created_at": now, "updated_at": now, "next_seq": 1, "lease_fence": 0}
-    connection.execute(_NEW_CONVERSATION, row)
+    connection.write(_NEW_CONVERSATION, row)
     return Lease(request.conversation_id, 1, 0, None, None, None)
 
 
@@ -271,7 +282,7 @@ def _run_row(request: Admission, owner: str, lease: Lease) -> dict[str, object]:
     # A turn is named after its first run.
     row |= {"id": request.run_id, "turn_id": request.run_id, "owner": owner}
     row |= {"conversation_id": lease.conversation_id, "first_entry_seq": lease.next_seq}
-    row |= {"status": "running", "was_lost": False, "started_at": stamp(request.now)}
+    row |= {"status": "running", "was_lost": False, "started_at": request.now}
     if request.ask.request_id is not None:
         row["request_id"] = fit(request.ask.request_id)
         row["request_sha256"] = sha256(request.ask.text)
@@ -281,32 +292,27 @@ def _run_row(request: Admission, owner: str, lease: Lease) -> dict[str, object]:
 # --- the lease of a run ---------------------------------------------------------------------------
 
 
-def beat(
-    connection: sqlite3.Connection, runs: Sequence[RunId], claim: Claim, now: datetime
-) -> list[RunId]:
+def beat(connection: Connection, runs: Sequence[RunId], claim: Claim, now: datetime) -> list[RunId]:
     """Show that runs are alive, end those of dead holders, and return the runs we have lost."""
-    moment = stamp(now)
-    lost = [
-        run
-        for run in runs
-        if connection.execute(_BEAT, {"run": run, "holder": claim.holder, "now": moment}).rowcount
-        != 1
-    ]
+    held = {"holder": claim.holder, "now": now}
+    lost = [run for run in runs if connection.write(_BEAT, {"run": run, **held}) != 1]
     sweep(connection, claim, now)
     return lost
 
 
-def sweep(connection: sqlite3.Connection, claim: Claim, now: datetime) -> int:
+def sweep(connection: Connection, claim: Claim, now: datetime) -> int:
     """Close all runs whose holder is gone as interrupted, and count them."""
     closed = 0
-    for row in connection.execute(_LEASED_CONVERSATIONS).fetchall():
-        if claim.may_take(lease := Lease(*row)):
-            _interrupt(connection, lease, now)
-            closed += 1
+    for row in connection.read(_LEASES):
+        if claim.may_take(seen := Lease(*row)):
+            for fresh in connection.read(_UNLOCKED_LEASE, {"id": seen.conversation_id}):
+                if claim.may_take(lease := Lease(*fresh)):
+                    _interrupt(connection, lease, now)
+                    closed += 1
     return closed
 
 
-def _interrupt(connection: sqlite3.Connection, lease: Lease, now: datetime) -> Lease:
+def _interrupt(connection: Connection, lease: Lease, now: datetime) -> Lease:
     """Close a run in place of its holder, with all that it owes, behind its last stored event."""
     run_id = lease.run_id or RunId("")
     failed = Failed.of(Interrupted())
@@ -333,7 +339,7 @@ def _interrupt(connection: sqlite3.Connection, lease: Lease, now: datetime) -> L
     return lease._replace(next_seq=flush.next_seq, run_id=None, holder=None, beat_at=None)
 
 
-def save(connection: sqlite3.Connection, flush: Flush) -> None:
+def save(connection: Connection, flush: Flush) -> None:
     """Store what a run has shown and said so far.
 
     Raises: LeaseLost, with nothing stored.
@@ -341,14 +347,14 @@ def save(connection: sqlite3.Connection, flush: Flush) -> None:
     _write(connection, flush, _KEEP_LEASE)
 
 
-def close(connection: sqlite3.Connection, flush: Flush, ending: Ending) -> None:
+def close(connection: Connection, flush: Flush, ending: Ending) -> None:
     """Store the last of a run, its closing event and how it ended, and give up the lease.
 
     Raises: LeaseLost, with nothing stored.
     """
     _write(connection, flush, _END_LEASE)
     usage = ending.usage
-    connection.execute(
+    connection.write(
         _END_RUN,
         {
             "run": flush.run_id,
@@ -359,37 +365,42 @@ def close(connection: sqlite3.Connection, flush: Flush, ending: Ending) -> None:
             "output_tokens": None if usage is None else usage.output_tokens,
             "error_code": ending.error_code,
             "was_lost": ending.was_lost,
-            "ended_at": stamp(flush.now),
+            "ended_at": flush.now,
         },
     )
 
 
-def _write(connection: sqlite3.Connection, flush: Flush, lease: str) -> None:
-    kept = connection.execute(
+def _write(connection: Connection, flush: Flush, lease: Command) -> None:
+    kept = connection.write(
         lease,
         {
             "conversation": flush.conversation_id,
             "run": flush.run_id,
             "fence": flush.fence,
             "next": flush.next_seq,
-            "now": stamp(flush.now),
+            "now": flush.now,
         },
     )
-    if kept.rowcount != 1:
+    if kept != 1:
         raise LeaseLost
-    if flush.frames:
-        connection.execute(
+    frames, entries = flush.frames, flush.entries
+    if flush.is_repeated:
+        last_seq = last_event(connection, flush.run_id)
+        last_entry = run_entries(connection, flush.run_id)[-1].seq
+        frames = [(seq, data) for seq, data in frames if seq > last_seq]
+        entries = [entry for entry in entries if entry.seq > last_entry]
+    if frames:
+        connection.write(
             _NEW_EVENTS,
             {
                 "run_id": flush.run_id,
-                "first_seq": flush.frames[0][0],
-                "last_seq": flush.frames[-1][0],
-                "frames": b"".join(data for _, data in flush.frames).decode(),
+                "first_seq": frames[0][0],
+                "last_seq": frames[-1][0],
+                "frames": b"".join(data for _, data in frames).decode(),
             },
         )
-    connection.executemany(
-        _NEW_ENTRY, [entry_row(flush.conversation_id, entry) for entry in flush.entries]
-    )
+    rows = [entry_row(flush.conversation_id, entry) for entry in entries]
+    connection.write_all(_NEW_ENTRY, rows)
 
 
 # --- who holds a lease ----------------------------------------------------------------------------

@@ -4,11 +4,11 @@ A log may end anywhere: within a text, or behind calls that nobody will answer a
 every text that was shown, and each call with one result. Source: design.md 3.
 """
 
-import sqlite3
 from dataclasses import replace
 
 import orjson
 
+from app.database import Connection
 from app.records import logged, run_entries
 from app.store import NewEntry, StoredEntry
 from schema.errors import Interrupted
@@ -24,7 +24,7 @@ def interrupted_call() -> JsonObject:
     }
 
 
-def owed(connection: sqlite3.Connection, run_id: RunId) -> list[ToolResult | NewEntry]:
+def owed(connection: Connection, run_id: RunId) -> list[ToolResult | NewEntry]:
     """Return what is missing from a run's log and entries so that they can end where they stop."""
     remains = _Remains({entry.seq: entry for entry in run_entries(connection, run_id)})
     for event in logged(connection, run_id):

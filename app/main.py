@@ -19,6 +19,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
+from contextvars import Context
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -190,6 +191,7 @@ def open_reader(managers: Managers, settings: Settings) -> Reader:
         database_url=settings.chat_database_url,
         max_results=settings.max_results,
         query_timeout_seconds=settings.query_timeout_seconds,
+        timezone=settings.timezone,
     )
 
 
@@ -227,12 +229,17 @@ async def _opened(
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(Store.open(settings.chat_database_url))
         reader = await stack.enter_async_context(open_reader(managers, settings))
+        context: Context | None = None
+        if managers.tortoise is not None:
+            opening = managers.tortoise.opened(settings.chat_database_url)
+            context = await stack.enter_async_context(opening)
         host = await stack.enter_async_context(
             RunHost(
                 store,
                 max_recent_messages=settings.max_recent_messages,
                 run_stale_s=settings.run_stale_seconds,
                 now=_now,
+                context=context,
             )
         )
         engine = TurnEngine(
@@ -368,7 +375,7 @@ def _log_start(settings: Settings, plugins: _Plugins, reader: Reader) -> None:
         )
     _log.info("Provider: %s. Chat routes below %s.", name, settings.url)
     for manager in reader.index.managers.values():
-        shown = ", ".join([*manager.columns, *manager.links])
+        shown = ", ".join([*manager.fields, *manager.links])
         _log.info("Exposed: %s (%s).", manager.name, shown)
 
 

@@ -12,10 +12,10 @@ from datetime import datetime
 from functools import partial
 
 from app import leases
+from app.database import Job, T
 from app.leases import Admission, Admitted, Ending, Flush, LeaseLost
 from app.records import RunHandle, clean, frame, stored
 from app.store import NewEntry, Store, StoredEntry
-from app.writer import Job, T
 from schema.errors import Interrupted
 from schema.events import (
     LIVE,
@@ -86,7 +86,7 @@ class HeldRun:
         self._text = _Text(self._number)
         self._new_frames: list[tuple[int, bytes]] = []
         self._new_entries: list[StoredEntry] = []
-        self._is_deferred = False
+        self._is_deferred = self._is_repeated = False
         self._saving: asyncio.Future[None] | None = None
         self._number(RunStarted(run_id=self.run.id, conversation_id=self.run.conversation_id))
         self._number(EntryStored(entry_seq=admitted.user_seq, kind="user"))
@@ -111,7 +111,7 @@ class HeldRun:
     async def store(self, closing: Done | Failed) -> None:
         """Store the closing event and all that is left, and give up the lease.
 
-        Raises: LeaseLost, sqlite3.Error; then nothing was stored.
+        Raises: LeaseLost, DatabaseFailed; then nothing was stored.
         """
         self._is_closing = True
         self._text.end()
@@ -183,6 +183,7 @@ class HeldRun:
             entries=self._new_entries,
             next_seq=self._next_entry,
             now=self._now(),
+            is_repeated=self._is_repeated,
         )
         self._new_frames, self._new_entries = [], []
         return flush
@@ -193,12 +194,14 @@ class HeldRun:
         self._saving = None
         saving.set_result(None)
         if error is None:
+            self._is_repeated = False
             if self._new_frames:
                 self._defer()
         elif isinstance(error, LeaseLost):
             self.give_up()
         else:
             _log.warning("Events of run %s could not be stored yet.", self.run.id, exc_info=error)
+            self._is_repeated = True
             self._new_frames = [*flush.frames, *self._new_frames]
             self._new_entries = [*flush.entries, *self._new_entries]
 

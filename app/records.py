@@ -1,13 +1,13 @@
 """Stored rows as values: how a run, its log and a conversation's entries are written down and read.
 
-Every query is a sync function of the driver's connection, run on a reader's snapshot or inside a
+Every query is a sync function of a ``Connection``, run on a reader's snapshot or inside a
 transaction of the writer. Statements are Core statements, compiled once to SQL text, because an ORM
-session costs many times the statement. Stored texts stay text. Source: design.md 3 and 9.
+session costs many times the statement. Stored texts stay text. No database is given what one of
+them refuses: ``clean`` and ``fit`` make texts and keys storable. Source: design.md 3, 4 and 9.
 """
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import orjson
 import sqlalchemy as sa
-from sqlalchemy.dialects import sqlite
 
+from app.database import Command, Connection, Query
 from app.store import (
     KEY_LENGTH,
     EntryPage,
@@ -60,7 +60,7 @@ class Lease(NamedTuple):
     fence: int
     run_id: RunId | None
     holder: str | None
-    beat_at: str | None
+    beat_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Claim:
         """Tell whether nobody works under the lease any more."""
         if lease.holder == self.holder:
             return lease.run_id not in self.alive
-        is_silent = lease.beat_at is None or lease.beat_at < stamp(self.stale_before)
+        is_silent = lease.beat_at is None or lease.beat_at < self.stale_before
         return is_silent or (lease.holder is not None and self.is_dead(lease.holder))
 
 
@@ -111,8 +111,10 @@ LEASE = tuple(
     for name in ("id", "next_seq", "lease_fence", "lease_run_id", "lease_holder", "lease_beat_at")
 )
 """The columns of a ``Lease``."""
+LeaseRow = tuple[ConversationId, int, int, RunId | None, str | None, datetime | None]
 RUN = tuple(runs.c[name] for name in ("id", "conversation_id", "turn_id"))
 """The columns of a ``RunHandle``."""
+RunRow = tuple[RunId, ConversationId, str]
 _ENTRY = tuple(column for column in entries.c if column.name != "conversation_id")
 _EntryRow = tuple[
     int,
@@ -125,47 +127,41 @@ _EntryRow = tuple[
     str | None,
     str | None,
     str | None,
-    str,
+    datetime,
 ]
 
 _TYPE_AT = len(b'{"type":"')
-NO_OFFSET = sa.literal_column("0", sa.Integer())
+ONE, NO_OFFSET = (sa.literal_column(number, sa.Integer()) for number in "10")
 """Goes with each limit: SQLite's dialect adds an unnamed parameter where there is no offset."""
 
 param = sa.bindparam
 
 
-def sql(statement: sa.ClauseElement) -> str:
-    """Compile to SQLite's SQL with named parameters."""
-    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
-
-
 _USED = runs.alias()
+_OLDEST = entries.alias("oldest")
+_OTHER = entries.alias("other")
 
-_OWN_RUN = sql(sa.select(*RUN).where(runs.c.id == param("id"), runs.c.owner == param("owner")))
-_RUN_STATE = sql(
+_OWN_RUN = Query[RunRow](
+    sa.select(*RUN).where(runs.c.id == param("id"), runs.c.owner == param("owner"))
+)
+_RUN_STATE = Query[tuple[str, bool, *LeaseRow]](
     sa.select(runs.c.status, runs.c.was_lost, *LEASE)
     .join(conversations, conversations.c.id == runs.c.conversation_id)
     .where(runs.c.id == param("run"))
 )
-_LAST_EVENT = sql(
+_LAST_EVENT = Query[tuple[int | None]](
     sa.select(sa.func.max(run_events.c.last_seq)).where(run_events.c.run_id == param("run"))
 )
 # Whoever closes a lost run does so in one flush.
-_LAST_FLUSH = sql(
+_LAST_FLUSH = Query[tuple[int]](
     sa.select(sa.func.max(run_events.c.first_seq)).where(run_events.c.run_id == param("run"))
 )
-_EVENTS = sql(
+_EVENTS = Query[tuple[str]](
     sa.select(run_events.c.frames)
     .where(run_events.c.run_id == param("run"), run_events.c.last_seq > param("after"))
     .order_by(run_events.c.first_seq)
 )
-_NEWEST_ENTRIES = sql(
-    sa.select(*_ENTRY)
-    .where(entries.c.conversation_id == param("conversation"), entries.c.seq < param("before"))
-    .order_by(entries.c.seq.desc())
-)
-_ENTRIES_OF_RUN = sql(
+_ENTRIES_OF_RUN = Query[_EntryRow](
     sa.select(*_ENTRY)
     .join(
         runs,
@@ -176,21 +172,65 @@ _ENTRIES_OF_RUN = sql(
     .where(runs.c.id == param("run"))
     .order_by(entries.c.seq)
 )
-_OWN_ENTRIES = sql(
-    sa.select(*_ENTRY)
-    .select_from(conversations)
-    .outerjoin(
-        entries,
-        (entries.c.conversation_id == conversations.c.id) & (entries.c.seq > param("after")),
+_OWN_CONVERSATION = Query[tuple[ConversationId]](
+    sa.select(conversations.c.id).where(
+        conversations.c.id == param("id"), conversations.c.owner == param("owner")
     )
-    .where(conversations.c.id == param("id"), conversations.c.owner == param("owner"))
+)
+_NEXT_ENTRIES = Query[_EntryRow](
+    sa.select(*_ENTRY)
+    .where(entries.c.conversation_id == param("id"), entries.c.seq > param("after"))
     .order_by(entries.c.seq)
     .limit(param("limit"))
     .offset(NO_OFFSET)
 )
 
 
-_FREE_REQUESTS = sql(
+def _window() -> sa.Select[*tuple[object, ...]]:
+    """Select the newest entries, and the rest of the round that the oldest of them is of."""
+    oldest = (
+        sa.select(_OLDEST.c.seq, _OLDEST.c.run_id, _OLDEST.c.round)
+        .where(_OLDEST.c.conversation_id == param("conversation"), _OLDEST.c.seq < param("before"))
+        .order_by(_OLDEST.c.seq.desc())
+        .limit(ONE)
+        .offset(param("newer"))
+        .subquery()
+    )
+    # Looked for row by row, from the newest on, so that long conversations cost no more.
+    of_another_round = (
+        sa.select(_OTHER.c.seq)
+        .where(
+            _OTHER.c.conversation_id == param("conversation"),
+            _OTHER.c.seq < oldest.c.seq,
+            (_OTHER.c.run_id != oldest.c.run_id) | (_OTHER.c.round != oldest.c.round),
+        )
+        .order_by(_OTHER.c.seq.desc())
+        .limit(ONE)
+        .offset(NO_OFFSET)
+        .scalar_subquery()
+    )
+    last_left_out = sa.select(of_another_round).select_from(oldest).scalar_subquery()
+    return (
+        sa.select(*_ENTRY)
+        .where(
+            entries.c.conversation_id == param("conversation"),
+            entries.c.seq < param("before"),
+            entries.c.seq > sa.func.coalesce(last_left_out, NO_OFFSET),
+        )
+        .order_by(entries.c.seq)
+    )
+
+
+_WINDOW = Query[_EntryRow](_window())
+
+# Conversations first: whoever admits a run into one has it locked.
+_LOCK_CONVERSATIONS = Query[tuple[ConversationId]](
+    sa.select(conversations.c.id)
+    .where(conversations.c.owner == param("old"))
+    .order_by(conversations.c.id)
+    .with_for_update(key_share=True)
+)
+_FREE_REQUESTS = Command(
     sa.update(runs)
     .where(
         runs.c.owner == param("old"),
@@ -198,8 +238,10 @@ _FREE_REQUESTS = sql(
     )
     .values(request_id=sa.null(), request_sha256=sa.null())
 )
-_ADOPT_RUNS = sql(sa.update(runs).where(runs.c.owner == param("old")).values(owner=param("new")))
-_ADOPT_CONVERSATIONS = sql(
+_ADOPT_RUNS = Command(
+    sa.update(runs).where(runs.c.owner == param("old")).values(owner=param("new"))
+)
+_ADOPT_CONVERSATIONS = Command(
     sa.update(conversations)
     .where(conversations.c.owner == param("old"))
     .values(owner=param("new"), origin_key=sa.null())
@@ -209,31 +251,25 @@ _ADOPT_CONVERSATIONS = sql(
 # --- reading --------------------------------------------------------------------------------------
 
 
-def find_run(connection: sqlite3.Connection, run_id: str, actor: Actor) -> RunHandle:
+def find_run(connection: Connection, run_id: str, actor: Actor) -> RunHandle:
     """Look up one of an actor's runs.
 
     Raises: NotFound for an unknown run and for another's.
     """
-    own = {"id": run_id, "owner": owner_key(actor)}
-    row = connection.execute(_OWN_RUN, own).fetchone()
-    if row is None:
-        raise NotFound
-    return RunHandle(*row)
+    for row in connection.read(_OWN_RUN, {"id": fit(run_id), "owner": owner_key(actor)}):
+        return RunHandle(*row)
+    raise NotFound
 
 
 def read_log(
-    connection: sqlite3.Connection, run_id: RunId, after: int, claim: Claim, *, live: bool
+    connection: Connection, run_id: RunId, after: int, claim: Claim, *, live: bool
 ) -> LogPage:
     """Read what a run's log holds behind ``after``.
 
     Raises: NotFound when the run was deleted.
     """
-    row = connection.execute(_RUN_STATE, {"run": run_id}).fetchone()
-    if row is None:
-        raise NotFound
-    status, was_lost, *lease_row = row
-    lease = Lease(*lease_row)
-    rows = connection.execute(_EVENTS, {"run": run_id, "after": after})
+    status, was_lost, lease = _run_state(connection, run_id)
+    rows = connection.read(_EVENTS, {"run": run_id, "after": after})
     shown = (
         _frame(run_id, seq, event)
         for (frames,) in rows
@@ -250,40 +286,44 @@ def read_log(
     )
 
 
-def last_event(connection: sqlite3.Connection, run_id: RunId) -> int:
+def _run_state(connection: Connection, run_id: RunId) -> tuple[str, bool, Lease]:
+    for row in connection.read(_RUN_STATE, {"run": run_id}):
+        return row[0], bool(row[1]), Lease(*row[2:])
+    raise NotFound
+
+
+def last_event(connection: Connection, run_id: RunId) -> int:
     """Return the number of a run's last stored event, 0 before the first."""
-    (last,) = connection.execute(_LAST_EVENT, {"run": run_id}).fetchone()
+    [(last,)] = connection.read(_LAST_EVENT, {"run": run_id})
     return last or 0
 
 
-def _last_own_event(connection: sqlite3.Connection, run_id: RunId) -> int:
-    (first_of_closer,) = connection.execute(_LAST_FLUSH, {"run": run_id}).fetchone()
+def _last_own_event(connection: Connection, run_id: RunId) -> int:
+    [(first_of_closer,)] = connection.read(_LAST_FLUSH, {"run": run_id})
     return first_of_closer - 1
 
 
-def logged(connection: sqlite3.Connection, run_id: RunId) -> Iterator[JsonObject]:
+def logged(connection: Connection, run_id: RunId) -> Iterator[JsonObject]:
     """Read the JSON of a run's events, in order."""
-    for (frames,) in connection.execute(_EVENTS, {"run": run_id, "after": 0}):
+    for (frames,) in connection.read(_EVENTS, {"run": run_id, "after": 0}):
         for _, event in framed(frames.encode()):
             yield orjson.loads(event)
 
 
-def run_entries(connection: sqlite3.Connection, run_id: RunId) -> list[StoredEntry]:
+def run_entries(connection: Connection, run_id: RunId) -> list[StoredEntry]:
     """Read what a run has stored, in order."""
-    return [_entry(row) for row in connection.execute(_ENTRIES_OF_RUN, {"run": run_id})]
+    return [_entry(row) for row in connection.read(_ENTRIES_OF_RUN, {"run": run_id})]
 
 
-def resync(connection: sqlite3.Connection, run_id: RunId) -> bytes:
+def resync(connection: Connection, run_id: RunId) -> bytes:
     """Make the frame for a cursor behind the end: the run's state and what it has stored.
 
     Raises: NotFound when the run was deleted.
     """
-    row = connection.execute(_RUN_STATE, {"run": run_id}).fetchone()
-    if row is None:
-        raise NotFound
+    status, *_ = _run_state(connection, run_id)
     event = Resync(
         run_id=run_id,
-        status=row[0],
+        status=status,
         last_seq=last_event(connection, run_id),
         entries=[entry_json(entry) for entry in run_entries(connection, run_id)],
     )
@@ -291,55 +331,41 @@ def resync(connection: sqlite3.Connection, run_id: RunId) -> bytes:
 
 
 def read_entries(
-    connection: sqlite3.Connection, conversation_id: str, actor: Actor, after: int, limit: int
+    connection: Connection, conversation_id: str, actor: Actor, after: int, limit: int
 ) -> EntryPage:
     """Read a page of one of an actor's conversations.
 
     Raises: NotFound for an unknown conversation and for another's.
     """
-    rows = connection.execute(
-        _OWN_ENTRIES,
-        {
-            "id": conversation_id,
-            "owner": owner_key(actor),
-            "after": after,
-            "limit": limit + 1,
-        },
-    ).fetchall()
-    if not rows:
+    own = {"id": fit(conversation_id), "owner": owner_key(actor)}
+    if not connection.read(_OWN_CONVERSATION, own):
         raise NotFound
-    # The one row of a conversation without entries behind the cursor has no number.
-    found = tuple(_entry(row) for row in rows if row[0] is not None)
+    rows = connection.read(_NEXT_ENTRIES, {**own, "after": after, "limit": limit + 1})
+    found = tuple(_entry(row) for row in rows)
     items = found[:limit]
     return EntryPage(items, items[-1].seq if len(found) > limit else None)
 
 
 def read_window(
-    connection: sqlite3.Connection, conversation_id: str, before: int, size: int
+    connection: Connection, conversation_id: str, before: int, size: int
 ) -> tuple[StoredEntry, ...]:
     """Read the newest entries before a number; the oldest round among them comes whole."""
-    newest: list[StoredEntry] = []
-    rows = connection.execute(_NEWEST_ENTRIES, {"conversation": conversation_id, "before": before})
-    for row in rows:
-        entry = _entry(row)
-        if len(newest) >= size and (
-            (entry.run_id, entry.round) != (newest[-1].run_id, newest[-1].round)
-        ):
-            break
-        newest.append(entry)
-    rows.close()
-    return tuple(reversed(newest))
+    rows = connection.read(
+        _WINDOW, {"conversation": conversation_id, "before": before, "newer": size - 1}
+    )
+    return tuple(_entry(row) for row in rows)
 
 
 # --- owners ---------------------------------------------------------------------------------------
 
 
-def adopt(connection: sqlite3.Connection, visitor: Actor, actor: Actor) -> None:
+def adopt(connection: Connection, visitor: Actor, actor: Actor) -> None:
     """Give an actor what a visitor has; a ``request_id`` that both have used stays the actor's."""
     both = {"old": owner_key(visitor), "new": owner_key(actor)}
-    connection.execute(_FREE_REQUESTS, both)
-    connection.execute(_ADOPT_RUNS, both)
-    connection.execute(_ADOPT_CONVERSATIONS, both)
+    connection.read(_LOCK_CONVERSATIONS, both)
+    connection.write(_FREE_REQUESTS, both)
+    connection.write(_ADOPT_RUNS, both)
+    connection.write(_ADOPT_CONVERSATIONS, both)
 
 
 # --- forms ----------------------------------------------------------------------------------------
@@ -372,7 +398,10 @@ def event_type(event: bytes) -> str:
 
 
 def clean(text: str) -> str:
-    """Make a text storable: halves of surrogate pairs are joined or replaced, NUL is shown."""
+    """Make a text storable: halves of surrogate pairs are joined or replaced, NUL is shown.
+
+    A NUL that JSON has escaped is six characters, and stays.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -385,7 +414,7 @@ def _entry(row: _EntryRow) -> StoredEntry:
     return StoredEntry(
         seq=seq,
         run_id=run_id,
-        created_at=datetime.fromisoformat(created_at).replace(tzinfo=UTC),
+        created_at=created_at,
         kind=kind,
         content=content,
         round=round_,
@@ -428,7 +457,7 @@ def entry_row(conversation_id: str, entry: StoredEntry) -> dict[str, object]:
         "arguments": entry.arguments,
         "result": entry.result,
         "status": entry.status,
-        "created_at": stamp(entry.created_at),
+        "created_at": entry.created_at,
     }
 
 
@@ -453,16 +482,12 @@ def _value(text: str | None) -> Json:
     return None if text is None else orjson.loads(text)
 
 
-def stamp(moment: datetime) -> str:
-    """Write a moment as the tables keep it: UTC with microseconds, so that the texts compare."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
-
-
 def fit(key: str) -> str:
-    """Shorten a key for its column without making two keys equal."""
-    return key if len(key) <= KEY_LENGTH else sha256(key)
+    """Make a key fit its column without making two keys equal: as it is, or as its digest."""
+    is_storable = len(key) <= KEY_LENGTH and clean(key) == key
+    return key if is_storable else sha256(key)
 
 
 def sha256(text: str) -> str:
     """Return the digest that stands for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

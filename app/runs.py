@@ -9,7 +9,6 @@ import asyncio
 import contextvars
 import logging
 import secrets
-import sqlite3
 import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -20,11 +19,11 @@ from functools import partial
 from typing import Self
 
 from app import leases, records
+from app.database import DatabaseFailed, Job, T
 from app.leases import Admission, Admitted, LeaseLost
 from app.recording import HeldRun, Run, accept_cancellation
 from app.records import Claim, RunHandle, owner_key
 from app.store import EntryPage, NewEntry, Store
-from app.writer import Job, T
 from schema.errors import ChatError, ChatFailed, Interrupted, TryAgain
 from schema.events import Actor, Ask, ConversationId, Event, Failed, RunId
 
@@ -40,8 +39,8 @@ _KEPT_S = 60.0
 """How long an ended run stays in memory."""
 _PAGE = 500
 """Most entries of one page."""
-_MOST = 2**63 - 1
-"""The largest number the database takes."""
+_MOST = 2**31 - 1
+"""The largest number of an event or an entry."""
 
 Turn = Callable[[Run], AsyncGenerator[Event | NewEntry]]
 """Works on a run. Its last item, and no other, is ``Done`` or ``Failed``."""
@@ -52,8 +51,8 @@ class RunHost:
 
     It keeps the leases of its runs alive, ends runs whose process is gone, and on closing gives its
     own runs ``grace_s`` to end before it interrupts them. Of the runs that ended, the last
-    ``kept_runs`` are tailed from memory for a minute. Each run has a fresh copy of the context
-    variables that the host is opened with.
+    ``kept_runs`` are tailed from memory for a minute. Each run has a fresh copy of ``context``,
+    or of the context variables that the host is made with.
     """
 
     def __init__(
@@ -65,7 +64,9 @@ class RunHost:
         grace_s: float = 5.0,
         kept_runs: int = 64,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        context: contextvars.Context | None = None,
     ) -> None:
+        self._context = context or contextvars.copy_context()
         self._store, self._window, self._now = store, max_recent_messages, now
         self._stale_s, self._grace_s, self._kept_runs = run_stale_s, grace_s, kept_runs
         self._holder = leases.this_process()
@@ -76,7 +77,6 @@ class RunHost:
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        self._context = contextvars.copy_context()
         await self._sweep()
         self._group = await asyncio.TaskGroup().__aenter__()
         self._beating = self._group.create_task(self._beat())
@@ -180,7 +180,7 @@ class RunHost:
             is_stored = True
         except LeaseLost:
             closing = Failed.of(Interrupted())
-        except sqlite3.Error as error:
+        except DatabaseFailed as error:
             closing = _unexpected(held.run, "could not be stored", error, TryAgain)
         except Exception as error:
             closing = _unexpected(held.run, "could not be stored", error)
@@ -216,10 +216,12 @@ class RunHost:
         while True:
             await asyncio.sleep(self._stale_s / 3)
             self._forget()
-            job = partial(leases.beat, runs=self._running(), claim=self._claim(), now=self._now())
+            # In the order in which all who lock several conversations do it.
+            runs = sorted(self._running(), key=lambda id: self._held[id].run.conversation_id)
+            job = partial(leases.beat, runs=runs, claim=self._claim(), now=self._now())
             try:
                 lost = await self._store.writer.submit(job)
-            except sqlite3.Error as error:
+            except DatabaseFailed as error:
                 _log.warning("The leases of the runs could not be renewed.", exc_info=error)
                 continue
             for run_id in lost:
@@ -330,7 +332,7 @@ async def _stored(work: Awaitable[T]) -> T:
     """Give the failures of the database their public name."""
     try:
         return await work
-    except sqlite3.Error as error:
+    except DatabaseFailed as error:
         _log.warning("The chat database failed.", exc_info=error)
         raise TryAgain from error
 

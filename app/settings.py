@@ -164,7 +164,9 @@ class Settings(BaseSettings):
     database_url: kinds.Text | None = Field(
         default=None,
         repr=False,  # it may hold a password
-        description="The chat database; unset: a SQLite file in ./.frontdesk/.",
+        description="The chat database, a SQLite file or on PostgreSQL; unset: a SQLite file in "
+        "./.frontdesk/.",
+        examples=["postgresql+asyncpg://desk:password@db.example:5432/desk"],
     )
     session_secret: kinds.Secret | None = Field(
         default=None,
@@ -217,8 +219,12 @@ class Settings(BaseSettings):
 
     @property
     def chat_database_url(self) -> str:
-        """The chat database's URL, the default one included."""
-        return self.database_url or f"sqlite+aiosqlite:///{DATA_FOLDER}/frontdesk.db"
+        """The chat database's URL, the default one included, as SQLAlchemy takes it."""
+        url = self.database_url or f"sqlite+aiosqlite:///{DATA_FOLDER}/frontdesk.db"
+        url = re.sub(r"^postgres(ql)?(\+asyncpg)?:", "postgresql+asyncpg:", url)
+        is_postgres = url.startswith("postgresql+asyncpg:")
+        # libpq's name and asyncpg's
+        return re.sub(r"([?&])sslmode=", r"\1ssl=", url) if is_postgres else url
 
 
 def named_fields(model: type[BaseModel] = Settings, prefix: str = _PREFIX) -> dict[str, FieldInfo]:

@@ -1,4 +1,4 @@
-"""What is kept: conversations and their entries, runs and their event logs, in one SQLite file.
+"""What is kept: conversations and their entries, runs and their event logs, in one database.
 
 The tables are SQLModel classes on a MetaData of their own, so that a host's tables and ours never
 mix. ``Store`` is the opened database. Source: design.md 3 and 9.
@@ -6,21 +6,22 @@ mix. ``Store`` is the opened database. Source: design.md 3 and 9.
 
 import asyncio
 import re
-import sqlite3
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
-from app.writer import Job, Readers, T, Writer
+from app.database import Database, Job, Place, T, UtcDateTime
+from app.postgres import PostgresServer
+from app.sqlite import SqliteFile
+from app.writer import Writer
 from schema.errors import ConfigurationError
 from schema.events import CallId, EntryKind, RunId
 
@@ -46,23 +47,6 @@ metadata = sa.MetaData(
 
 KEY_LENGTH = 200
 """Longest owner, origin and request key; what is longer is stored as its SHA-256."""
-
-
-class UtcDateTime(sa.TypeDecorator[datetime]):
-    """A moment in UTC, with its zone in Python even where the database drops it."""
-
-    impl = sa.DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Move a moment to UTC."""
-        return None if value is None else value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Give a moment its zone back."""
-        if value is None or value.tzinfo is not None:
-            return value
-        return value.replace(tzinfo=UTC)
 
 
 class ChatTable(SQLModel, registry=registry(metadata=metadata)):
@@ -204,37 +188,37 @@ class EntryPage:
 
 
 class Store:
-    """The opened chat database: one writer, a few readers, all off the event loop.
+    """The opened chat database: one writer and a few readers, none of which blocks the event loop.
 
-    A job or a query is a sync function of the driver's connection.
+    A job or a query is a sync function of a ``Connection``.
     """
 
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        self.writer, self._readers = writer, readers
+    def __init__(self, writer: Writer, database: Database) -> None:
+        self.writer, self._database = writer, database
 
     @classmethod
     @asynccontextmanager
     async def open(cls, url: str, *, busy_limit_s: float = 15.0) -> AsyncGenerator[Self]:
         """Open a migrated database.
 
-        Raises: ConfigurationError E002 when the tables are missing or not the newest.
+        Raises: ConfigurationError E002 when the tables are missing or not the newest, and as
+        ``check``.
         """
         await check(url)
-        path = str(database_path(url))
-        async with Readers(path) as readers, Writer(path, busy_limit_s=busy_limit_s) as writer:
-            yield cls(writer, readers)
+        async with place(url).open(patience_s=busy_limit_s) as database, Writer(database) as writer:
+            yield cls(writer, database)
 
     async def read(self, query: Job[T]) -> T:
         """Run a query on one snapshot of the database."""
-        return await self._readers.run(query)
+        return await self._database.read(query)
 
 
 async def migrate(url: str) -> None:
-    """Bring the tables to the newest revision, creating the file if need be.
+    """Bring the tables to the newest revision, creating a SQLite file if need be.
 
     Processes that do so at the same time wait for one another.
-    Raises: ConfigurationError E002 for a URL that is not one of a SQLite file, and for a file that
-    can't be brought there.
+    Raises: ConfigurationError E002 for a URL that we can't use, and for a database that can't be
+    reached or brought there; E003 when the driver is not installed.
     """
     await asyncio.to_thread(_upgrade, url)
 
@@ -256,19 +240,27 @@ def _upgrade(url: str) -> None:
         ) from error
     except (DBAPIError, OSError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error
+        where = place(url)
         raise ConfigurationError(
-            "E002",
-            f"The chat database {database_path(url)} can't be migrated: {reason}.",
-            "Set FRONTDESK_DATABASE_URL to a SQLite file that can be written.",
+            "E002", f"The chat database {where} can't be migrated: {reason}.", where.remedy
         ) from error
+
+
+def alter(url: str, work: Callable[[sa.Connection], None]) -> None:
+    """Run migrations on a database, creating a SQLite file if need be.
+
+    Raises: as ``migrate``.
+    """
+    place(url).alter(work)
 
 
 async def check(url: str) -> None:
     """See whether the tables are there and are the newest.
 
-    Raises: ConfigurationError E002, which names `frontdesk migrate`.
+    Raises: ConfigurationError E002, which names `frontdesk migrate`, or tells what else is wrong;
+    E003 when the driver is not installed.
     """
-    found = await asyncio.to_thread(_revision, database_path(url))
+    found = await place(url).revision(metadata.tables, VERSION_TABLE)
     if found is None:
         raise ConfigurationError(
             "E002", "The chat database has no Frontdesk tables.", "Run `frontdesk migrate`."
@@ -281,45 +273,31 @@ async def check(url: str) -> None:
         )
 
 
-def _revision(path: Path) -> str | None:
-    """Read the revision of a database; None when it, or one of the tables, does not exist."""
-    if not path.is_file():
-        return None
-    try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        ) as connection:
-            rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if not {*metadata.tables, VERSION_TABLE} <= {name for (name,) in rows}:
-                return None
-            row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-            return None if row is None else str(row[0])
-    except sqlite3.DatabaseError as error:
-        raise ConfigurationError(
-            "E002",
-            f"The chat database {path} can't be read: {error}.",
-            "Set FRONTDESK_DATABASE_URL to a SQLite file.",
-        ) from error
+def place(url: str) -> Place:
+    """Tell where a URL leads, whatever driver of SQLite it names.
 
-
-def database_path(url: str) -> Path:
-    """Return the file of a database URL, whatever driver the URL names."""
+    Raises: ConfigurationError E002, which does not repeat the URL.
+    """
     try:
         parsed = sa.make_url(url)
-    except ArgumentError as error:
-        raise _unusable("is not a database URL") from error
+    except (ArgumentError, ValueError):
+        # Without the cause, which may quote a part of the password.
+        raise _unusable("is not a database URL") from None
+    if parsed.drivername in {"postgresql+asyncpg", "postgresql", "postgres"}:
+        return PostgresServer(parsed.set(drivername="postgresql+asyncpg"))
     if parsed.drivername not in {"sqlite", "sqlite+aiosqlite", "sqlite+pysqlite"}:
-        raise _unusable(f"names {parsed.get_backend_name()!r}, and this version keeps SQLite files")
+        raise _unusable(f"names {parsed.drivername!r}, which is not one of ours")
     if not parsed.database or parsed.database == ":memory:" or parsed.database.startswith("file:"):
         raise _unusable("names no file, and several connections must see the same database")
-    return Path(parsed.database)
+    return SqliteFile(Path(parsed.database))
 
 
 def _unusable(problem: str) -> ConfigurationError:
     return ConfigurationError(
         "E002",
         f"FRONTDESK_DATABASE_URL {problem}.",
-        "Set it to sqlite+aiosqlite:///path/to/file.db or leave it out.",
+        "Set it to sqlite+aiosqlite:///path/to/file.db or to postgresql+asyncpg://user:password@"
+        "host/name, or leave it out.",
     )
 
 

@@ -13,7 +13,8 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
 
 from schema.clauses import Clause, Hops, Visibility
-from schema.joins import INTEGER, From, Tables, column_of, linked, parameter
+from schema.computed import Computed, calculator
+from schema.joins import INTEGER, From, Tables, column_of, linked, parameter, parameter_type
 from schema.rows import Branch, Compiled, Level, Node, Statement
 from schema.sources import Column, ModelDescription, Relation, is_unique
 from schema.values import decoder
@@ -36,7 +37,7 @@ class Selection:
     """What to show of one model, in this order."""
 
     model: ModelDescription
-    fields: tuple[Column | Nested, ...]
+    fields: tuple[Column | Computed | Nested, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Compiler:
         where = shown.where(conditions, visible=True)
         columns, level = _Columns(), Level()
         level.node = _Pages(tables).node(shown, (), selection, columns, level.branches, ())
-        keys = _sort_keys(shown, selection.model, order)
+        keys = _sort_keys(tables, shown, selection.model, order)
         page = (
             sa.select(*columns.chosen)
             .select_from(shown.source)
@@ -87,15 +88,18 @@ class Compiler:
 
 
 def _sort_keys(
-    level: From, model: ModelDescription, order: Sequence[Order]
+    tables: Tables, level: From, model: ModelDescription, order: Sequence[Order]
 ) -> list[ColumnElement[object]]:
     keys: list[ColumnElement[object]] = []
     for item in order:
-        column = column_of(level.join(item.hops), item.column.column)
-        key = column.desc() if item.descending else column.asc()
-        keys.append(key.nulls_last() if item.column.nullable or item.hops else key)
+        column = item.column.column
+        value = tables.comparable(level.join(item.hops), column)
+        key = value.desc() if item.descending else value.asc()
+        may_miss = item.column.nullable or item.hops or tables.has_nan(column)
+        keys.append(key.nulls_last() if may_miss else key)
     named = {item.column.column for item in order if not item.hops}
-    return keys + [column_of(level.rows, column) for column in model.key if column not in named]
+    rest = (column for column in model.key if column not in named)
+    return keys + [tables.comparable(level.rows, column) for column in rest]
 
 
 class _Columns:
@@ -138,6 +142,11 @@ class _Pages:
                 place = columns.place(rows, item.column)
                 node.cells.append((item.name, place, decoder(item, self._tables.dialect)))
                 continue
+            if isinstance(item, Computed):
+                places = [columns.place(rows, column.column) for column in item.inputs]
+                compute = calculator(item, places, self._tables.dialect)
+                node.cells.append((item.column.name, slice(None), compute))
+                continue
             node.reserve(item.relation.name)
             if item.relation.many:
                 keys = tuple(columns.place(rows, own) for own, _ in item.relation.pairs)
@@ -161,7 +170,8 @@ class _Pages:
         inner_path = (*path, relation.name)
         inner.node = self.node(level, (), nested.selection, columns, inner.branches, inner_path)
         number = sa.func.row_number().over(
-            partition_by=parent, order_by=[column_of(level.rows, c) for c in level.model.key]
+            partition_by=parent,
+            order_by=[self._tables.comparable(level.rows, c) for c in level.model.key],
         )
         window = (
             sa.select(*columns.chosen, number.label("place"))
@@ -176,7 +186,7 @@ class _Pages:
         )
 
         def finish(count: int) -> Statement:
-            return self._tables.text(page.add_cte(_parents(relation, count)))
+            return self._tables.text(page.add_cte(self._parents(relation, count)))
 
         return Branch(holder, relation.name, keys, nested.limit, inner, finish)
 
@@ -184,7 +194,7 @@ class _Pages:
         self, level: From, relation: Relation
     ) -> tuple[ColumnElement[object], list[ColumnElement[bool]]]:
         """Put the parents before ``level``, and the link, each pair once; give their number."""
-        parents = sa.table(_PARENTS, *_parent_columns(relation))
+        parents = sa.table(_PARENTS, *self._parent_columns(relation))
         number: ColumnElement[object] = parents.c[_PARENT]
         link = level.rows if relation.link is None else self._tables.use(relation.link)
         # The stored column stands first: its collation decides which keys are equal.
@@ -196,7 +206,7 @@ class _Pages:
         if relation.link is None:
             level.source = owner
             return number, limits
-        limits = self._tables.visible(relation.link, link)
+        limits = self._tables.visible_link(relation.link, link)
         ends = [a for a, _ in relation.link_pairs]
         if is_unique(relation.link, [*ends, *(b for _, b in relation.pairs)]):
             level.source = owner.join(level.rows, linked(link, relation, level.rows))
@@ -206,21 +216,20 @@ class _Pages:
         level.source = once.join(level.rows, linked(once, relation, level.rows))
         return once.c[_PARENT], []
 
+    def _parent_columns(self, relation: Relation) -> list[sa.ColumnClause[object]]:
+        kinds = [parameter_type(theirs, self._tables.dialect) for _, theirs in relation.pairs]
+        number: sa.ColumnClause[object] = sa.column(_PARENT, INTEGER)
+        return [number, *(sa.column(f"k{at}", kind) for at, kind in enumerate(kinds))]
 
-def _parent_columns(relation: Relation) -> list[sa.ColumnClause[object]]:
-    kinds = [theirs.type for _, theirs in relation.pairs]
-    number: sa.ColumnClause[object] = sa.column(_PARENT, INTEGER)
-    return [number, *(sa.column(f"k{at}", kind) for at, kind in enumerate(kinds))]
-
-
-def _parents(relation: Relation, count: int) -> sa.CTE:
-    """The table of ``count`` parents, whose keys are parameters."""
-    columns = _parent_columns(relation)
-    rows = [
-        (
-            sa.literal_column(str(number), INTEGER),
-            *(parameter(f"k{number}_{at}", column.type) for at, column in enumerate(columns[1:])),
-        )
-        for number in range(1, count + 1)
-    ]
-    return sa.values(*columns, name=_PARENTS).data(rows).cte(_PARENTS)
+    def _parents(self, relation: Relation, count: int) -> sa.CTE:
+        """The table of ``count`` parents, whose keys are parameters."""
+        columns = self._parent_columns(relation)
+        kinds = [column.type for column in columns[1:]]
+        rows = [
+            (
+                sa.literal_column(str(number), INTEGER),
+                *(parameter(f"k{number}_{at}", kind) for at, kind in enumerate(kinds)),
+            )
+            for number in range(1, count + 1)
+        ]
+        return sa.values(*columns, name=_PARENTS).data(rows).cte(_PARENTS)

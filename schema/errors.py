@@ -25,7 +25,8 @@ the first two kinds is safe to show to its reader. Source: design.md 4, codes.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from inspect import isawaitable
 from typing import ClassVar, TypeVar
 
@@ -196,11 +197,28 @@ async def guarded(what: str, call: Callable[[], Awaitable[_T]]) -> _T:
         raise ToolFailed("The tool failed unexpectedly. Do not repeat this call.") from error
 
 
+async def awaited(found: object) -> object:
+    """What a project's function gave, which may be sync or async, or sync and give on a coroutine.
+
+    A coroutine is never the answer itself: it would count as true, whatever it would have said.
+    """
+    while isawaitable(found):
+        found = await found
+    return found
+
+
 async def guarded_answer(what: str, call: Callable[[], object]) -> object:
     """As ``guarded``, for a project's function that may be sync or async."""
+    return await guarded(what, lambda: awaited(call()))
 
-    async def answer() -> object:
-        found = call()
-        return await found if isawaitable(found) else found
 
-    return await guarded(what, answer)
+@contextmanager
+def mapped(error: Exception) -> Generator[None]:
+    """Run code that is not ours, for one value of many: what it raises becomes ``error``'s cause.
+
+    Nothing is logged here: a whole page may fail alike.
+    """
+    try:
+        yield
+    except Exception as cause:
+        raise error from cause

@@ -8,7 +8,7 @@ the ``Names`` they were given, so a name outside of them is unknown, whatever th
 Source: design.md 4, data tools.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rapidfuzz import fuzz, process
@@ -30,22 +30,34 @@ _MAX_NAMES = 60
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What may be named on one model. ``title`` is what errors call it."""
+    """What may be named on one model. ``title`` is what errors call it.
+
+    ``computed`` are names that can only be shown.
+    """
 
     title: str
     columns: Mapping[str, Column]
     relations: Mapping[str, Relation]
+    computed: Collection[str] = ()
 
     def unknown(self, what: str, name: str) -> ToolRetry:
         """Refuse a name that is not here, with the nearest one that is."""
-        hint = nearest(name, (*self.columns, *self.relations))
+        if name in self.computed:
+            use = _USES.get(what.split()[0], "filtered by")
+            return ToolRetry(f"{self.title}.{name} is computed: it can be shown, but not {use}.")
+        hint = nearest(name, (*self.columns, *self.relations, *self.computed))
         return ToolRetry(f"{what}: {self.title} has no {echo(name)}.{hint} {self.listing()}")
 
     def listing(self) -> str:
         """What can be named, in words."""
         fields = f"Fields: {listed(self.columns)}."
+        if self.computed:
+            fields += f" Computed, only to be shown: {listed(self.computed)}."
         return f"{fields} Relations: {listed(self.relations)}." if self.relations else fields
 
+
+_USES = {"order_by": "sorted by", "group_by": "grouped by", "measures": "aggregated"}
+"""What is refused, by the argument that an error begins with."""
 
 Scope = Callable[[type], Names]
 """Gives the names of any model that a path may reach."""
@@ -258,7 +270,7 @@ def resolve(key: str, model: type, scope: Scope) -> tuple[Hops, Column | None, L
     The column of a key that ends at a relation is None. Raises: ToolRetry.
     """
     names, hops = scope(model), list[Relation]()
-    parts = key.split("__")
+    parts = _parts(key, names.columns)
     for at, part in enumerate(parts):
         if part in names.relations:
             hops.append(names.relations[part])
@@ -273,6 +285,15 @@ def resolve(key: str, model: type, scope: Scope) -> tuple[Hops, Column | None, L
             return tuple(hops), None, "isnull"
         raise names.unknown(f"Unknown filter {echo(key)}", part)
     return tuple(hops), None, "exact"
+
+
+def _parts(key: str, columns: Iterable[str]) -> list[str]:
+    """Split a key, but not the name of a column that has ``__`` in itself."""
+    for name in columns:
+        if "__" in name and f"{key}__".startswith(f"{name}__"):
+            rest = key[len(name) + 2 :]
+            return [name, *rest.split("__")] if rest else [name]
+    return key.split("__")
 
 
 def _lookup(key: str, column: Column, rest: list[str]) -> Lookup:

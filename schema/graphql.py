@@ -95,7 +95,8 @@ def graphql_schema(managers: Sequence[Manager], resolve: Resolve) -> strawberry.
     types: dict[str, type] = {}
     names = {manager.name: manager for manager in managers}
     for manager in managers:
-        types[manager.name] = _type(manager.name, _fields(manager, types), manager.description)
+        made = _type(manager.name, _fields(manager, types), manager.description)
+        types[_annotated(manager.name)] = made
     roots = [_root(manager, names, types, resolve) for manager in managers]
     if not roots:
         raise ConfigurationError(
@@ -104,12 +105,17 @@ def graphql_schema(managers: Sequence[Manager], resolve: Resolve) -> strawberry.
     query = _type("Query", roots, "The exposed managers.")
     config = StrawberryConfig(scalar_map=_SCALARS, default_resolver=_member)
     # Types that are given need not be found by recursion, which would go as deep as paths do.
-    every = [types[name] for name in names]
+    every = [types[_annotated(name)] for name in names]
     schema = strawberry.Schema(query=query, types=every, config=config)
     root = _root_type(schema)
     for manager in managers:
         root.fields[root_name(manager.name)].extensions[_MANAGER] = manager
     return schema
+
+
+def _annotated(name: str) -> str:
+    """What annotations call the type of a manager: no builtin is called like that."""
+    return f"{name}_"
 
 
 def _type(name: str, fields: Sequence[StrawberryField], description: str) -> type:
@@ -146,11 +152,12 @@ def _member(row: object, name: str) -> object:
 def _fields(manager: Manager, types: dict[str, type]) -> list[StrawberryField]:
     fields = [
         _field(name, column.description, _ANNOTATIONS[column.type])
-        for name, column in manager.columns.items()
+        for name, column in manager.fields.items()
     ]
     for name, link in manager.links.items():
         note, many = link.relation.description, link.relation.many
-        target = f"list[{link.target}] | None" if many else f"{link.target} | None"
+        one = _annotated(link.target)
+        target = f"list[{one}] | None" if many else f"{one} | None"
         resolver = StrawberryResolver(_related) if many else None
         annotation = StrawberryAnnotation(target, namespace=types)
         fields.append(_field(name, note, annotation, resolver))
@@ -217,7 +224,9 @@ def _root(
     return StrawberryField(
         python_name=root_name(manager.name),
         graphql_name=root_name(manager.name),
-        type_annotation=StrawberryAnnotation(f"list[{manager.name}] | None", namespace=types),
+        type_annotation=StrawberryAnnotation(
+            f"list[{_annotated(manager.name)}] | None", namespace=types
+        ),
         description=manager.description or None,
         base_resolver=StrawberryResolver(rows),
     )
@@ -227,7 +236,7 @@ def _asked(
     selections: Iterable[Selection], manager: Manager, names: Mapping[str, Manager]
 ) -> list[Json]:
     """Say a selection in the words of the ``query`` tool; uses of one relation become one."""
-    spelled = {camel(name): name for name in (*manager.columns, *manager.links)}
+    spelled = {camel(name): name for name in (*manager.fields, *manager.links)}
     scalars: dict[str, None] = {}
     inner: dict[str, list[Selection]] = {}
     limits: dict[str, list[int]] = {}
@@ -237,7 +246,9 @@ def _asked(
             continue
         if name in manager.links:
             inner.setdefault(name, []).extend(field.selections)
-            limits.setdefault(name, []).append(int(field.arguments.get("limit", NESTED_LIMIT)))
+            limit = field.arguments.get("limit")
+            # It is None for a variable that is left out, too.
+            limits.setdefault(name, []).append(NESTED_LIMIT if limit is None else int(limit))
         else:
             scalars[name] = None
     fields: list[Json] = [*scalars]

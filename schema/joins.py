@@ -7,7 +7,8 @@ Source: design.md 5.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from decimal import Decimal
+from typing import TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
@@ -17,15 +18,24 @@ from sqlalchemy.types import TypeEngine
 
 from schema.clauses import Clause, Comparison, Condition, Hops, Junction, Visibility
 from schema.rows import Statement
-from schema.sources import ModelDescription, Relation
-from schema.values import TEXT
+from schema.sources import InOrder, ModelDescription, Relation, bare_type
+from schema.values import ESCAPE, TEXT
 
 FOLD = "frontdesk_fold"
-"""The SQL function that read connections on SQLite provide: Python's ``str.casefold``."""
+"""The SQL function that read connections on SQLite provide: ``str.casefold`` of a text's bytes."""
 
-INTEGER = sa.Integer()
+DECIMAL = "frontdesk_decimal"
+"""The collation that read connections on SQLite provide: texts in the order of their numbers."""
+
+INTEGER = sa.BigInteger()
 ONE = sa.literal_column("1", INTEGER)
 _JSON_NULL = sa.literal_column("'null'", sa.String())
+_BLANKS = sa.literal_column("' \t\n\r'", sa.String())
+"""What JSON may have around its values."""
+NOT_A_NUMBER = sa.literal_column("'NaN'", sa.Double[float]())
+
+_FIRST, _LAST = "0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"
+"""The first and the last moment that Python has; a date or a local time ignores the rest."""
 
 _T = TypeVar("_T")
 
@@ -40,6 +50,38 @@ def parameter(name: str, kind: TypeEngine[_T]) -> sa.BindParameter[_T]:
     return sa.bindparam(name, type_=kind, required=False)
 
 
+def parameter_type(column: sa.Column[object], dialect: Dialect) -> TypeEngine[object]:
+    """The type of parameters that are compared with a column.
+
+    PostgreSQL turns a parameter into its type, so that has to have room for any value: a number
+    must not be rounded to the column's scale, nor be an error because the column is too small.
+    """
+    kind = _kind(column, dialect)
+    match kind:
+        case sa.Enum():
+            wide = kind
+        case sa.String():
+            wide = sa.String()
+        case sa.Integer():
+            wide = INTEGER
+        case sa.Float():
+            wide = sa.Double[float]()
+        case sa.Numeric():
+            wide = sa.Numeric[Decimal]()
+        case sa.DateTime():
+            wide = sa.DateTime(timezone=kind.timezone)
+        case sa.Time():
+            wide = sa.Time(timezone=kind.timezone)
+        case _:
+            wide = kind
+    return cast("TypeEngine[object]", wide)  # the type of values is invariant, and not asked for
+
+
+def _kind(column: sa.Column[object], dialect: Dialect) -> object:
+    """What a column is in this database, below all decorators."""
+    return bare_type(column.type.dialect_impl(dialect))
+
+
 class Tables:
     """One compilation: names each use of a table, and limits it to what is visible.
 
@@ -52,7 +94,8 @@ class Tables:
         self.models = models
         self.dialect = dialect
         self._visible = visible
-        self._by_table = {model.table: model for model in models.values()}
+        # A copy first: another thread may add a model, and tables may be shared by models.
+        self._known = [*models.values()]
         self._uses = 0
 
     def use(self, table: sa.Table) -> FromClause:
@@ -64,6 +107,41 @@ class Tables:
         self._uses += 1
         return f"{kind}{self._uses}"
 
+    def comparable(self, rows: FromClause, column: sa.Column[object]) -> ColumnElement[object]:
+        """The column as it is ordered, grouped and told apart: alike in all databases.
+
+        Texts go by code point, decimals that are kept as texts by their number, and what is not a
+        number is missing.
+        """
+        value, kind = self.equatable(rows, column), _kind(column, self.dialect)
+        if self.has_nan(column):
+            return sa.func.nullif(value, NOT_A_NUMBER, type_=column.type)
+        if self.dialect.name == "postgresql" and isinstance(kind, sa.String):
+            # An enum of its own is no text, and sorts as it was declared.
+            text = sa.cast(value, sa.String) if isinstance(kind, sa.Enum) else value
+            return text.collate("C")
+        return value
+
+    def has_nan(self, column: sa.Column[object]) -> bool:
+        """Tell whether a column may hold what is not a number, which PostgreSQL sorts last."""
+        is_number = isinstance(_kind(column, self.dialect), sa.Numeric | sa.Float)
+        return is_number and self.dialect.name == "postgresql"
+
+    def has_infinity(self, column: sa.Column[object]) -> bool:
+        """Tell whether a column may hold ``infinity``, which is read as the last day or moment."""
+        is_time = isinstance(_kind(column, self.dialect), sa.Date | sa.DateTime)
+        return is_time and self.dialect.name == "postgresql"
+
+    def equatable(self, rows: FromClause, column: sa.Column[object]) -> ColumnElement[object]:
+        """The column as it is compared for equality only, for which an index can serve."""
+        value = column_of(rows, column)
+        if isinstance(column.type, InOrder):
+            return column.type.in_order(value, self.dialect)
+        is_decimal = isinstance(bare_type(column.type), sa.Numeric)
+        if is_decimal and isinstance(_kind(column, self.dialect), sa.String):
+            return sa.type_coerce(value, sa.String).collate(DECIMAL)
+        return value
+
     def text(self, statement: sa.SelectBase) -> Statement:
         """Finish a statement."""
         compiled = statement.compile(
@@ -71,11 +149,10 @@ class Tables:
         )
         return Statement(str(compiled), tuple(compiled.positiontup or ()))
 
-    def visible(self, table: sa.Table, rows: FromClause) -> list[ColumnElement[bool]]:
+    def visible(self, model: ModelDescription, rows: FromClause) -> list[ColumnElement[bool]]:
         """The developer's own conditions on ``rows``; the paths in them are not limited further."""
-        model = self._by_table.get(table)
-        conditions = self._visible.get(model.model, ()) if model else ()
-        if model is None or not conditions:
+        conditions = self._visible.get(model.model, ())
+        if not conditions:
             return []
         joined = [c for c in conditions if _needs_join(c)]
         beside = [c for c in conditions if not _needs_join(c)]
@@ -86,6 +163,11 @@ class Tables:
             inner = From(self, model, rows=rows, source=one, limited=False)
             clauses.append(_exists(inner, inner.where(joined)))
         return clauses
+
+    def visible_link(self, link: sa.Table, rows: FromClause) -> list[ColumnElement[bool]]:
+        """The conditions on rows of a link table, which are those of every model that it has."""
+        models = [model for model in self._known if model.table is link]
+        return [clause for model in models for clause in self.visible(model, rows)]
 
     def reach(
         self, start: FromClause, relation: Relation, *, limited: bool
@@ -99,7 +181,7 @@ class Tables:
         link = self.use(relation.link)
         target.source = target.source.join(link, linked(link, relation, target.rows))
         ties = [column_of(start, a) == column_of(link, b) for a, b in relation.pairs]
-        return target, ties + (self.visible(relation.link, link) if limited else [])
+        return target, ties + (self.visible_link(relation.link, link) if limited else [])
 
 
 def _needs_join(clause: Clause) -> bool:
@@ -144,7 +226,7 @@ class From:
             rows = self._tables.use(model.table)
             on = [column_of(start, a) == column_of(rows, b) for a, b in relation.pairs]
             if self._limited:
-                on += self._tables.visible(model.table, rows)
+                on += self._tables.visible(model, rows)
             self.source = self.source.outerjoin(rows, sa.and_(*on))
             self._joins[hops] = rows
         return self._joins[hops]
@@ -153,7 +235,7 @@ class From:
         self, conditions: Iterable[Clause], *, visible: bool = False
     ) -> list[ColumnElement[bool]]:
         """The SQL of ``conditions``; those beyond one to-many hop hold for the same row."""
-        clauses = self._tables.visible(self.model.table, self.rows) if visible else []
+        clauses = self._tables.visible(self.model, self.rows) if visible else []
         groups: dict[Hops, list[Condition]] = {}
         for condition in conditions:
             if isinstance(condition, Junction):
@@ -186,34 +268,42 @@ class From:
         return _exists(target, [*ties, *target.where(conditions, visible=self._limited)])
 
     def _compare(self, condition: Condition) -> ColumnElement[bool]:
-        rows, column = self.join(condition.hops), condition.column
+        rows, column, tables = self.join(condition.hops), condition.column, self._tables
         if condition.comparison == "never":
             return sa.false()
         if column is None:
             # The joined column of a relation is null exactly where no row was found.
             found = column_of(rows, condition.hops[-1].pairs[0][1])
             return found.is_(None) if condition.comparison == "missing" else found.is_not(None)
-        value = column_of(rows, column.column)
         if condition.comparison in TEXT:
-            return self._look_into(condition.comparison, value, condition.parameters[0])
+            return self._look_into(condition, rows, column.column)
         if column.type == "json":
+            value = column_of(rows, column.column)
             # A stored JSON null reads as null, like no value at all.
-            empty = sa.or_(value.is_(None), sa.cast(value, sa.String) == _JSON_NULL)
+            text = sa.func.trim(sa.cast(value, sa.String), _BLANKS)
+            empty = sa.or_(value.is_(None), text == _JSON_NULL)
             return empty if condition.comparison == "missing" else sa.not_(empty)
-        kind = column.column.type
-        return _compare(
-            condition.comparison,
-            value,
-            [parameter(name, kind) for name in condition.parameters],
-        )
+        by_order = condition.comparison in ("gt", "gte", "lt", "lte")
+        is_text = column.type == "string"
+        of = tables.comparable if by_order and is_text else tables.equatable
+        value, kind = of(rows, column.column), parameter_type(column.column, tables.dialect)
+        parameters = [parameter(name, kind) for name in condition.parameters]
+        if tables.has_infinity(column.column) and parameters:
+            return _compare_time(condition.comparison, value, parameters)
+        found = _compare(condition.comparison, value, parameters)
+        if condition.comparison in ("gt", "gte") and tables.has_nan(column.column):
+            # An index serves this, which it would not do for ``comparable``.
+            return sa.and_(found, value < NOT_A_NUMBER)
+        return found
 
     def _look_into(
-        self, comparison: Comparison, value: ColumnElement[object], name: str
+        self, condition: Condition, rows: FromClause, column: sa.Column[object]
     ) -> ColumnElement[bool]:
         """Look for a text in another; LIKE of SQLite would not tell capitals from small letters."""
-        part = parameter(name, sa.String())
+        [name] = condition.parameters
+        value, part = self._tables.comparable(rows, column), parameter(name, sa.String())
         size = sa.func.length(part)
-        match comparison:
+        match condition.comparison:
             case "startswith":
                 return sa.func.substr(value, ONE, size) == part
             case "endswith":
@@ -223,25 +313,37 @@ class From:
             case "contains":
                 return sa.func.strpos(value, part) >= ONE
             case _:
-                return self._contains(value, name)
+                return self._contains(column_of(rows, column), part)
 
-    def _contains(self, value: ColumnElement[object], name: str) -> ColumnElement[bool]:
-        """Compare without case; the pattern is folded already.
+    def _contains(
+        self, value: ColumnElement[object], pattern: ColumnElement[str]
+    ) -> ColumnElement[bool]:
+        """Compare without case; on SQLite the pattern is folded already.
 
         SQLite's own LIKE knows the case of ASCII letters only, so other texts are folded by Python.
         Only those: a call per row takes the interpreter's lock, which a busy server has to spare
         for nobody.
         """
-        pattern = parameter(name, sa.String())
-        if self._tables.dialect.name != "sqlite":
-            return sa.func.lower(value).like(pattern, escape="\\")
-        # In bytes; more of them than characters means that not all are ASCII.
-        size = sa.func.length(sa.cast(value, sa.LargeBinary))
-        folded = sa.Function[str](FOLD, value, type_=sa.String())
+        dialect = self._tables.dialect
+        if dialect.name != "sqlite":
+            return _folded(value, dialect).like(_folded(pattern, dialect), escape=ESCAPE)
+        # More bytes than characters mean that not all are ASCII.
+        stored = sa.cast(value, sa.LargeBinary)
+        size, folded = sa.func.length(stored), sa.Function[str](FOLD, stored, type_=sa.String())
         return sa.or_(
-            value.like(pattern, escape="\\"),
-            sa.and_(sa.func.length(value) != size, folded.like(pattern, escape="\\")),
+            value.like(pattern, escape=ESCAPE),
+            sa.and_(sa.func.length(value) != size, folded.like(pattern, escape=ESCAPE)),
         )
+
+
+def _folded(value: ColumnElement[_T], dialect: Dialect) -> ColumnElement[str]:
+    """A text without case, as well as this PostgreSQL can: "ß" is "ss" from version 18 on."""
+    version = dialect.server_version_info or ()
+    if version < (17,):
+        return sa.Function("lower", value, type_=sa.String())
+    if version < (18,):
+        return sa.Function("lower", value.collate("pg_c_utf8"), type_=sa.String())
+    return sa.Function("casefold", value.collate("pg_unicode_fast"), type_=sa.String())
 
 
 def _compare(
@@ -269,6 +371,35 @@ def _compare(
             return value.is_distinct_from(parameters[0])
         case _:
             return value == parameters[0]
+
+
+def _compare_time(
+    comparison: Comparison,
+    value: ColumnElement[object],
+    parameters: Sequence[ColumnElement[object]],
+) -> ColumnElement[bool]:
+    """Compare days or moments, where the last one stands for ``infinity`` as well.
+
+    That is how asyncpg stores Python's last day and moment, and how it reads them.
+    """
+    lows = [_instead(p, _FIRST, "-infinity") for p in parameters]
+    highs = [_instead(p, _LAST, "infinity") for p in parameters]
+    match comparison:
+        case "gt" | "lte":
+            return _compare(comparison, value, highs)
+        case "lt" | "gte":
+            return _compare(comparison, value, lows)
+        case "ne":
+            return sa.or_(value.is_(None), sa.not_(value.in_([*lows, *highs])))
+        case _:
+            return value.in_([*lows, *highs])
+
+
+def _instead(given: ColumnElement[object], end: str, endless: str) -> ColumnElement[object]:
+    """A parameter, or what is beyond all values if it is the last one."""
+    kind = given.type
+    at_end = given == sa.literal_column(f"'{end}'", kind)
+    return sa.case((at_end, sa.literal_column(f"'{endless}'", kind)), else_=given)
 
 
 def _exists(inner: From, clauses: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:

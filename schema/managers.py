@@ -6,16 +6,18 @@ is hidden, and without relations to what is not exposed. Source: design.md 5.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from keyword import iskeyword
-from typing import Literal, Self, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, TypeVar, Unpack
 
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker
 
+from schema.computed import Computed, Function, read_computed
 from schema.errors import ConfigurationError
 from schema.events import Actor
+from schema.resolver import PageFunction, Resolver, read_resolver
 from schema.sources import (
     SESSIONS,
     Column,
@@ -24,6 +26,10 @@ from schema.sources import (
     Source,
 )
 from schema.sqlmodel_source import SQLModelSource
+from schema.tortoise_source import TortoiseSource
+
+if TYPE_CHECKING:
+    from tortoise.config import TortoiseConfig
 
 Visible = Callable[[Actor], object]
 """Gives the filter that limits an actor's rows, or a coroutine of it; see ``Managers.expose``."""
@@ -31,7 +37,12 @@ Visible = Callable[[Actor], object]
 Rule = Callable[[Actor], object]
 """Says yes or no about an actor, or gives a coroutine that does; see ``Managers.expose``."""
 
+Hide = Mapping[str, Rule] | Sequence[str] | Set[str]
+"""Names, or names with the rule that says from whom they are hidden."""
+
 Prepare = Callable[[AsyncConnection], Awaitable[None]]
+
+_F = TypeVar("_F", bound=Function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +57,9 @@ class Link:
 class Manager:
     """One exposed model: its name, and what may be seen of it by the names used to ask.
 
-    ``readers`` and ``hides``, by column or relation, say for an actor what of it is not there;
+    ``readers`` and ``hides``, by field or relation, say for an actor what of it is not there;
     ``tenant`` is the path to what must equal the actor's tenant, ``visible`` limits rows further.
+    A manager with a ``resolver`` has no table: the project's own function gives its rows.
     """
 
     name: str
@@ -61,6 +73,13 @@ class Manager:
     readers: Rule | None = None
     hides: Mapping[str, Rule] = field(default_factory=dict[str, Rule])
     tenant: str = ""
+    computed: Mapping[str, Computed] = field(default_factory=dict[str, Computed])
+    resolver: Resolver | None = None
+
+    @property
+    def fields(self) -> Mapping[str, Column]:
+        """All that can be shown of a row itself; a computed field as the column it could be."""
+        return {**self.columns, **{name: c.column for name, c in self.computed.items()}}
 
 
 class Exposure(TypedDict, total=False):
@@ -78,8 +97,8 @@ class Exposure(TypedDict, total=False):
     use_when: str
     """What questions it answers, for search and for the model."""
 
-    hide: Iterable[str] | Mapping[str, Rule]
-    """Columns and relations that are not there; as a mapping, for the actors for whom the function
+    hide: Hide
+    """Fields and relations that are not there; as a mapping, for the actors for whom the function
     gives a true value or fails: ``{"cost": lambda actor: "costs" not in actor.scopes}``."""
 
     visible: Visible | None
@@ -95,6 +114,15 @@ class Exposure(TypedDict, total=False):
     """The column, or a path to it, that must equal the actor's tenant. Once one manager has it,
     every one needs it; False is for tables that all tenants share."""
 
+    page: PageFunction | None
+    """Gives the rows of a Strawberry type that the project wrote: a ``Page``, or the list of all
+    that match, as ``async def balances(actor, limit, offset, account: str | None = None)``.
+
+    It is given what it names of ``actor``, ``limit``, ``offset``, ``order_by`` (as ["-amount"]) and
+    ``fields``; its other parameters are the filters there are, each with a default, and only those
+    that are asked for are given. ``visible`` and ``tenant`` are for it to heed: where others have a
+    tenant, it must take ``actor``, or say ``tenant=False`` if all tenants share its rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Exposed:
@@ -107,6 +135,7 @@ class _Exposed:
     visible: Visible | None
     readers: Rule | None
     tenant: str | Literal[False] | None
+    page: PageFunction | None
 
     @classmethod
     def of(cls, model: type, options: Exposure) -> Self:
@@ -120,13 +149,25 @@ class _Exposed:
             visible=options.get("visible"),
             readers=options.get("readers"),
             tenant=options.get("tenant"),
+            page=options.get("page"),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A function that computes a field, with what was said of it."""
+
+    model: type
+    function: Function
+    name: str
+    description: str | None
 
 
 class Managers:
     """The models a project exposes. Nothing else can be seen, counted, filtered by or named.
 
-    ``sessions`` says where SQLModel tables are; without it, in the chat database.
+    ``sessions`` says where SQLModel tables are; without it, in the chat database. ``tortoise`` is a
+    Tortoise configuration; without connections its models are in the chat database too.
     ``prepare`` fills a fresh database, that of ``sessions``, once, in one transaction. ``reads``
     replaces the engine that the tables of ``sessions`` are read on.
     """
@@ -135,14 +176,19 @@ class Managers:
         self,
         sessions: async_sessionmaker[AsyncSession] | None = None,
         *,
+        tortoise: "Mapping[str, object] | TortoiseConfig | None" = None,
         prepare: Prepare | None = None,
         reads: Engine | AsyncEngine | None = None,
     ) -> None:
         self.sessions = sessions
         self.prepare = prepare
         self.reads = reads
+        self.tortoise = None if tortoise is None else TortoiseSource(tortoise)
         self._sources: list[Source] = [SQLModelSource()]
+        if self.tortoise is not None:
+            self._sources.append(self.tortoise)
         self._exposed: list[_Exposed] = []
+        self._fields: list[_Field] = []
 
     def expose(self, model: type, **options: Unpack[Exposure]) -> None:
         """Expose one model, but not its subclasses, and no model it has relations to."""
@@ -151,14 +197,66 @@ class Managers:
             raise TypeError(f"expose() takes no {', '.join(sorted(unknown))}")
         self._exposed.append(_Exposed.of(model, options))
 
+    def field(
+        self, model: type, *, name: str | None = None, description: str | None = None
+    ) -> Callable[[_F], _F]:
+        """Make a field of an exposed model of the function below, which computes it of columns.
+
+        The function names the columns as its parameters, hidden ones too, and gets their values as
+        the ORM has them. It is called for each row that is asked for the field, so it must be quick
+        and change nothing; what it raises, or a value that is not of the type that it says it
+        returns, shows as null. Such a field can't be filtered, sorted or grouped by.
+        """
+
+        def record(function: _F) -> _F:
+            self._fields.append(_Field(model, function, name or function.__name__, description))
+            return function
+
+        return record
+
     def build(self) -> tuple[Manager, ...]:
         """Check what was exposed and give it in order of name. Raises: ConfigurationError."""
         known = {item.model: item for item in self._exposed}
         self._check_names(known)
-        self._check_tenants()
-        described = {item.model: self.describe(item.model) for item in self._exposed}
-        built = [_build(item, described[item.model], known) for item in self._exposed]
+        read = {item.model: self._read(item) for item in self._exposed}
+        self._check_tenants({model for model, (_, resolver) in read.items() if _heeds(resolver)})
+        fields = self._computed({model: described for model, (described, _) in read.items()})
+        built = [
+            _build(item, *read[item.model], fields[item.model], known) for item in self._exposed
+        ]
         return tuple(sorted(built, key=lambda manager: manager.name))
+
+    def _read(self, item: _Exposed) -> tuple[ModelDescription, Resolver | None]:
+        if item.page is None:
+            return self.describe(item.model), None
+        if item.visible is not None or item.tenant:
+            raise ConfigurationError(
+                "E001",
+                f"{item.name} has page= and visible= or tenant=.",
+                "Let the page function take actor, and give the rows that the actor may see.",
+            )
+        return read_resolver(item.model, item.page)
+
+    def _computed(
+        self, described: Mapping[type, ModelDescription]
+    ) -> Mapping[type, Mapping[str, Computed]]:
+        found: dict[type, dict[str, Computed]] = {model: {} for model in described}
+        pages = {item.model for item in self._exposed if item.page is not None}
+        for item in self._fields:
+            what = f"{item.name} is a field of {item.model.__name__}"
+            if item.model not in described:
+                fix = f"Call managers.expose({item.model.__name__}) too, or take the field away."
+                raise ConfigurationError("E001", f"{what}, which is not exposed.", fix)
+            if item.model in pages:
+                fix = "Write it in the type, as a method with @strawberry.field."
+                raise ConfigurationError("E001", f"{what}, which has page=.", fix)
+            model = described[item.model]
+            made = read_computed(model, item.function, item.name, item.description)
+            if item.name in {*_names_of(model), *found[item.model]}:
+                fix = "Give managers.field() another name=."
+                raise ConfigurationError("E001", f"{what}, which has one of that name.", fix)
+            found[item.model][item.name] = made
+        return found
 
     def describe(self, model: type) -> ModelDescription:
         """Describe any model that a source accepts. Raises: ConfigurationError."""
@@ -168,7 +266,8 @@ class Managers:
         raise ConfigurationError(
             "E001",
             f"{model.__name__} is not a table of a known kind.",
-            "Expose SQLModel classes that are declared with table=True.",
+            "Expose SQLModel classes that are declared with table=True, Tortoise models when"
+            " Managers(tortoise=...) has their configuration, and Strawberry types with page=.",
         )
 
     def urls(self, default: str) -> Mapping[str, str]:
@@ -176,7 +275,8 @@ class Managers:
 
         ``default`` is the chat database's. Raises: ConfigurationError.
         """
-        return {SESSIONS: self._sessions_url(default)}
+        urls: Mapping[str, str] = {} if self.tortoise is None else self.tortoise.urls(default)
+        return {**urls, SESSIONS: self._sessions_url(default)}
 
     def _sessions_url(self, default: str) -> str:
         if self.reads is not None:
@@ -192,16 +292,19 @@ class Managers:
             )
         return bind.url.render_as_string(hide_password=False)
 
-    def _check_tenants(self) -> None:
-        if any(item.tenant for item in self._exposed):
-            for item in self._exposed:
-                if item.tenant is None:
-                    raise ConfigurationError(
-                        "E001",
-                        f"{item.name} has no tenant=, and other managers have one.",
-                        "Name the column that holds the tenant, or give tenant=False if all"
-                        " tenants share the table.",
-                    )
+    def _check_tenants(self, heeding: Container[type]) -> None:
+        """``heeding`` are the models whose page functions know the actor's tenant."""
+        are_apart = any(item.tenant for item in self._exposed)
+        for item in self._exposed:
+            is_missing = are_apart and item.tenant is None and item.model not in heeding
+            if is_missing or item.tenant == "":
+                why = "no tenant=, which others have" if is_missing else "an empty tenant="
+                raise ConfigurationError(
+                    "E001",
+                    f"{item.name} has {why}.",
+                    "Name the column that holds the tenant, or give tenant=False if all"
+                    " tenants share the table. A page function may take actor instead.",
+                )
 
     def _check_names(self, known: Mapping[type, _Exposed]) -> None:
         seen: dict[str, str] = {}
@@ -227,7 +330,7 @@ class Managers:
 _GRAPHQL_NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
     "Query Mutation Subscription String Int Float Boolean ID BigInt Decimal Date DateTime Time"
-    " UUID JSON list object".split()
+    " UUID JSON".split()
 )
 
 
@@ -241,15 +344,32 @@ def _names(model: type, argument: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _hidden(model: type, hide: Iterable[str] | Mapping[str, Rule]) -> Mapping[str, Rule | None]:
+def _hidden(model: type, hide: Hide) -> Mapping[str, Rule | None]:
     if isinstance(hide, Mapping):
-        # isinstance leaves the mapping's value type unknown.
-        return {**cast("Mapping[str, Rule]", hide)}
+        return {**hide}
     return dict.fromkeys(_names(model, "hide", hide))
 
 
-def _build(item: _Exposed, model: ModelDescription, known: Mapping[type, _Exposed]) -> Manager:
-    names = {c.name for c in model.columns} | {r.name for r in model.relations} | model.unread
+def _heeds(resolver: Resolver | None) -> bool:
+    return resolver is not None and "actor" in resolver.takes
+
+
+def _names_of(model: ModelDescription) -> frozenset[str]:
+    """Everything that a model has by a name."""
+    return model.unread.union(c.name for c in model.columns).union(r.name for r in model.relations)
+
+
+def _build(
+    item: _Exposed,
+    model: ModelDescription,
+    resolver: Resolver | None,
+    computed: Mapping[str, Computed],
+    known: Mapping[type, _Exposed],
+) -> Manager:
+    names = _names_of(model).union(computed)
+    if resolver is not None:
+        # Filters may well be named after what is left out, and hide= would not reach them.
+        names -= model.unread
     for name in item.hide:
         if name not in names:
             raise ConfigurationError(
@@ -261,8 +381,7 @@ def _build(item: _Exposed, model: ModelDescription, known: Mapping[type, _Expose
     columns = {c.name: c for c in model.columns if c.name not in hidden}
     shown = [r for r in model.relations if r.name not in hidden and r.target in known]
     links = {r.name: Link(r, known[r.target].name) for r in shown}
-    _check_fields(item, columns, links)
-    return Manager(
+    manager = Manager(
         name=item.name,
         description=model.description if item.description is None else item.description,
         aliases=item.aliases,
@@ -273,22 +392,27 @@ def _build(item: _Exposed, model: ModelDescription, known: Mapping[type, _Expose
         visible=item.visible,
         readers=item.readers,
         hides={name: rule for name, rule in item.hide.items() if rule is not None},
-        tenant=item.tenant or "",
+        tenant=str(item.tenant or ""),
+        computed={name: field for name, field in computed.items() if name not in hidden},
+        resolver=resolver,
     )
+    _check_fields(item, manager)
+    return manager
 
 
-def _check_fields(item: _Exposed, columns: Mapping[str, Column], links: Mapping[str, Link]) -> None:
+def _check_fields(item: _Exposed, manager: Manager) -> None:
     def refuse(problem: str, fix: str) -> ConfigurationError:
         return ConfigurationError("E001", f"{item.name}{problem}.", fix)
 
-    if not columns:
+    if not manager.columns:
         raise refuse(" shows no column", "Hide less, or do not expose it.")
     taken: dict[str, str] = {}
-    for name in (*columns, *links):
+    for name in (*manager.fields, *manager.links):
         if not _GRAPHQL_NAME.fullmatch(name) or "__" in name:
+            elsewhere = f"Hide it with hide=({name!r},), or map the column under another name."
             raise refuse(
                 f".{name} can't be asked for: names are ASCII and hold no double underscore",
-                f"Hide it with hide=({name!r},), or map the column under another name.",
+                "Give managers.field() another name=." if name in manager.computed else elsewhere,
             )
         other = taken.setdefault(camel(name), name)
         if other != name:
@@ -296,7 +420,7 @@ def _check_fields(item: _Exposed, columns: Mapping[str, Column], links: Mapping[
                 f".{name} and .{other} are one name in GraphQL, {camel(name)}",
                 f"Hide one of them with hide=({name!r},).",
             )
-    for name, link in links.items():
+    for name, link in manager.links.items():
         if link.relation.problem:
             raise refuse(
                 f".{name} can't be read: it {link.relation.problem}",

@@ -1,16 +1,18 @@
-"""The ``query`` of tools and GraphQL: a request is checked, compiled once per shape, and read.
+"""The ``query`` of tools and GraphQL, and ``aggregate``: checked, compiled once per shape, read.
 
-``Reader`` owns everything that reading needs and is open as long as the application is. Its
-``query`` is the one way to rows. Source: design.md 4, data tools; design.md 5.
+``Reader`` owns everything that reading needs and is open as long as the application is. It is the
+one way to rows, and to what is counted of them. Source: design.md 4, data tools; design.md 5.
 """
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Generic, Self, TypeVar
 from weakref import WeakKeyDictionary
+from zoneinfo import ZoneInfo
 
 import orjson
 import sqlalchemy as sa
@@ -18,15 +20,20 @@ import strawberry
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
+from schema.aggregates import AggregateRequest, about_having, check, parse_having
 from schema.compile import Compiler, Order, Selection
 from schema.errors import ConfigurationError, ToolFailed, ToolRetry, guarded
 from schema.events import Actor, Json, JsonObject, is_object
 from schema.filters import Filter, parse, shape
 from schema.graphql import QueryRequest, graphql_schema, managers_of
 from schema.index import SchemaIndex
+from schema.joins import Tables
 from schema.managers import Manager, Managers
+from schema.measures import ZONE, Aggregation, TooLarge, compile_aggregation, is_too_large
 from schema.reads import Reads, check_tables, open_reads
 from schema.request import select, sort, whole
+from schema.resolved import read_resolved, refuse_sums
+from schema.resolver import Resolver
 from schema.rows import Compiled, Rows, TooManyRows
 from schema.sources import SESSIONS
 from schema.views import Models, View, Views
@@ -37,17 +44,45 @@ MAX_RESULTS = 200
 MAX_RESULT_BYTES = 256 * 1024
 _SHAPES = 1_024
 
+_UTC = ZoneInfo("UTC")
+
 _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class _Shape:
-    """All of a request but its values; ``compiled`` is made by the first read."""
+    """All of a query but its values; ``compiled`` is made by the first read."""
 
     selection: Selection
     filter: Filter
     order: tuple[Order, ...]
     compiled: Compiled | None = None
+
+
+@dataclass(slots=True)
+class _GroupShape:
+    """All of an aggregation but its values; ``compiled`` is made by the first read."""
+
+    asked: Aggregation
+    filter: Filter
+    having: Filter
+    compiled: Compiled | None = None
+
+
+class _Shapes(Generic[_T]):
+    """Shapes by what they were asked with; the oldest make room."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, _T] = {}
+
+    def find(self, key: object, make: Callable[[], _T]) -> _T:
+        """Give the shape of a key, made if it is not known."""
+        if key not in self._known:
+            made = make()
+            while len(self._known) >= _SHAPES:
+                del self._known[next(iter(self._known))]
+            self._known[key] = made
+        return self._known[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +96,9 @@ class _Database:
 class Reader:
     """The exposed data, open for reading. An async context manager.
 
-    ``database_url`` is the chat database's, for managers without one of their own. Raises:
-    ConfigurationError, on construction about what is exposed, on entry about the databases.
+    ``database_url`` is the chat database's, for managers without one of their own; ``timezone`` is
+    that of the parts of dates. Raises: ConfigurationError, on construction about what is exposed,
+    on entry about the databases.
     """
 
     def __init__(
@@ -72,6 +108,7 @@ class Reader:
         database_url: str,
         max_results: int = MAX_RESULTS,
         query_timeout_seconds: float | None = None,
+        timezone: ZoneInfo = _UTC,
     ) -> None:
         exposed = managers.build()
         self.graphql = graphql_schema(exposed, self._resolve)
@@ -80,17 +117,28 @@ class Reader:
         self._database_url = database_url
         self._max_results = max_results
         self._timeout = query_timeout_seconds
+        self._zone = timezone.key
         self._models = Models(managers, exposed)
-        self._shapes: dict[object, _Shape] = {}
+        self._shapes = _Shapes[_Shape]()
+        self._group_shapes = _Shapes[_GroupShape]()
         self._schemas: WeakKeyDictionary[SchemaIndex, strawberry.Schema] = WeakKeyDictionary()
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         urls = self._managers.urls(self._database_url)
+        managers = self.index.managers.values()
+        for manager in managers:
+            if manager.resolver is not None and manager.model.unread:
+                left_out = ", ".join(sorted(manager.model.unread))
+                _log.info(
+                    "%s is shown without %s: they are no plain values of a row.",
+                    manager.name,
+                    left_out,
+                )
         async with AsyncExitStack() as opening:
             self._databases = {
                 name: await self._opened(name, urls[name], opening)
-                for name in sorted({m.model.database for m in self.index.managers.values()})
+                for name in sorted({m.model.database for m in managers if m.resolver is None})
             }
             dialects = {name: d.compiler.dialect for name, d in self._databases.items()}
             self._views = Views(self.index, self._models, dialects)
@@ -112,7 +160,7 @@ class Reader:
             raise ConfigurationError(
                 "E001",
                 f"The database {where} can't be read: {error.orig}.",
-                "Give the URL of a SQLite file that no other program keeps locked.",
+                "Give the URL of a database that may be read and that no other program locks.",
             ) from error
         return _Database(reads, Compiler(self._models, reads.dialect))
 
@@ -138,27 +186,26 @@ class Reader:
         wire form. Rows come in the asked order, then by primary key. Raises: ToolRetry on anything
         that the request can correct; ToolFailed after ``query_timeout_seconds``.
         """
-        rows, offset = await self._read(request, view)
-        kept = _fit(rows)
-        page: JsonObject = {
-            "data": [*kept],
-            "total_count": rows.total,
-            "has_more": rows.total > offset + len(kept),
-            "result_id": secrets.token_hex(8),
-        }
-        if rows.truncated:
-            page["truncated"] = True
-        if rows.notes:
-            page["notes"] = [*sorted(rows.notes)]
-        return page
+        return _page(*await self._read(request, view))
+
+    async def aggregate(self, request: AggregateRequest, view: View) -> JsonObject:
+        """Count, sum and group the rows of a manager.
+
+        Shape: as ``query``; its rows are groups, {"carrier": "UA", "avg_dep_delay": 12.1}, with
+        the keys of ``group_by`` as they were asked, and ``total_count`` is the number of groups.
+        They come in the asked order, then by their keys. Raises: as ``query``.
+        """
+        try:
+            return _page(*await self._read_groups(request, view, is_exact=False))
+        except TooLarge:
+            return _page(*await self._read_groups(request, view, is_exact=True))
 
     async def _read(self, request: QueryRequest, view: View) -> tuple[Rows, int]:
         manager = view.manager(request.manager)
-        limit = min(whole("limit", request.limit, 1, self._max_results), self._max_results)
-        offset = whole("offset", request.offset, 0, 0)
-        filters = {} if request.filters is None else request.filters
-        if not is_object(filters):
-            raise ToolRetry("filters: must be an object.")
+        limit, offset = self._numbers(request)
+        if manager.resolver is not None:
+            return await self._resolved(manager.resolver, request, view, limit, offset), offset
+        filters = _conditions("filters", request.filters)
         database = self._databases[manager.model.database]
         known = self._shape(request, manager, filters, view)
         values = {**view.values, **known.filter.values(filters)}
@@ -178,39 +225,104 @@ class Reader:
                 " of the page or of the lists."
             ) from None
 
+    async def _read_groups(
+        self, request: AggregateRequest, view: View, *, is_exact: bool
+    ) -> tuple[Rows, int]:
+        manager = view.manager(request.manager)
+        refuse_sums(manager)
+        limit, offset = self._numbers(request)
+        filters = _conditions("filters", request.filters)
+        having = _conditions("having", request.having)
+        known = self._group_shape(request, view, filters, having, is_exact=is_exact)
+        values = {ZONE: self._zone, **view.values, **known.filter.values(filters)}
+        with about_having():
+            values |= known.having.values(having)
+        dialect = self._databases[manager.model.database].compiler.dialect
+
+        def operation(connection: Connection) -> Rows:
+            if known.compiled is None:
+                known.compiled = compile_aggregation(
+                    known.asked,
+                    known.filter.conditions,
+                    known.having.conditions,
+                    Tables(self._models, view.visible, dialect),
+                )
+            try:
+                return known.compiled.read(connection, values, limit, offset)
+            except DBAPIError as error:
+                if is_exact or not is_too_large(error):
+                    raise
+                raise TooLarge from error
+
+        return await self._run(manager, operation), offset
+
+    def _numbers(self, request: QueryRequest | AggregateRequest) -> tuple[int, int]:
+        """The checked limit and offset."""
+        limit = min(whole("limit", request.limit, 1, self._max_results), self._max_results)
+        return limit, whole("offset", request.offset, 0, 0)
+
+    async def _resolved(
+        self, resolver: Resolver, request: QueryRequest, view: View, limit: int, offset: int
+    ) -> Rows:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await read_resolved(resolver, request, view, limit, offset)
+        except TimeoutError:
+            raise self._too_slow() from None
+
     async def _run(self, manager: Manager, operation: Callable[[Connection], _T]) -> _T:
         """Read from the database of a manager. Raises: ToolFailed."""
         reads = self._databases[manager.model.database].reads
         try:
             return await reads.run(operation, self._timeout)
         except TimeoutError:
-            raise ToolFailed(
-                f"The query took longer than {self._timeout} seconds and was stopped."
-                " Narrow it with filters, or ask for fewer relations."
-            ) from None
+            raise self._too_slow() from None
         except DBAPIError as error:
             _log.exception("reading %s failed", manager.name)
             raise ToolFailed("The database could not answer this query.") from error
+
+    def _too_slow(self) -> ToolFailed:
+        return ToolFailed(
+            f"The query took longer than {self._timeout} seconds and was stopped."
+            " Narrow it with filters, or ask for fewer relations."
+        )
 
     def _shape(
         self, request: QueryRequest, manager: Manager, filters: JsonObject, view: View
     ) -> _Shape:
         """The checked request without its values; requests of one shape share it."""
-        try:
-            asked = orjson.dumps((request.fields, request.order_by))
-        except TypeError:
-            raise ToolRetry("fields: must be plain JSON with numbers of sensible size.") from None
-        key = manager.name, asked, shape(filters), view.shape
-        known = self._shapes.get(key)
-        if known is None:
+        asked = _plain("fields", (request.fields, request.order_by))
+
+        def make() -> _Shape:
             dialect = self._databases[manager.model.database].compiler.dialect
             parsed = parse(filters, manager.model.model, view.names, dialect)
             selection = select(view, manager, request.fields)
-            known = _Shape(selection, parsed, sort(view, manager, request.order_by))
-            while len(self._shapes) >= _SHAPES:
-                del self._shapes[next(iter(self._shapes))]
-            self._shapes[key] = known
-        return known
+            return _Shape(selection, parsed, sort(view, manager, request.order_by))
+
+        return self._shapes.find((manager.name, asked, shape(filters), view.shape), make)
+
+    def _group_shape(
+        self,
+        request: AggregateRequest,
+        view: View,
+        filters: JsonObject,
+        having: JsonObject,
+        *,
+        is_exact: bool,
+    ) -> _GroupShape:
+        manager = view.manager(request.manager)
+        asked = _plain("measures", (request.group_by, request.measures, request.order_by))
+
+        def make() -> _GroupShape:
+            dialect = self._databases[manager.model.database].compiler.dialect
+            aggregation = check(request, manager, view, is_exact=is_exact)
+            parsed = parse(filters, manager.model.model, view.names, dialect)
+            return _GroupShape(aggregation, parsed, parse_having(having, aggregation, dialect))
+
+        with about_having():
+            kind = shape(having)
+        key = manager.name, asked, shape(filters), kind, view.shape, is_exact
+        return self._group_shapes.find(key, make)
 
     async def _resolve(self, request: QueryRequest, context: object) -> Sequence[Json]:
         """Answer a GraphQL root field with the rows that the tool gives."""
@@ -218,6 +330,35 @@ class Reader:
             raise TypeError("the context value of a GraphQL request must be a View")
         rows, _ = await guarded("a GraphQL read", lambda: self._read(request, context))
         return _fit(rows)
+
+
+def _plain(argument: str, asked: object) -> bytes:
+    try:
+        return orjson.dumps(asked)
+    except TypeError:
+        raise ToolRetry(f"{argument}: must be plain JSON with numbers of sensible size.") from None
+
+
+def _conditions(argument: str, asked: Json) -> JsonObject:
+    conditions = {} if asked is None else asked
+    if not is_object(conditions):
+        raise ToolRetry(f"{argument}: must be an object.")
+    return conditions
+
+
+def _page(rows: Rows, offset: int) -> JsonObject:
+    kept = _fit(rows)
+    page: JsonObject = {
+        "data": [*kept],
+        "total_count": rows.total,
+        "has_more": rows.total > offset + len(kept),
+        "result_id": secrets.token_hex(8),
+    }
+    if rows.truncated:
+        page["truncated"] = True
+    if rows.notes:
+        page["notes"] = [*sorted(rows.notes)]
+    return page
 
 
 def _fit(rows: Rows) -> list[JsonObject]:

@@ -1,206 +1,94 @@
-"""The database as this room uses it: reads that can be interrupted, and the first fill.
+"""The databases as this room uses them: open for reads that end in time, checked, and first filled.
 
-A read is one sync function of a ``Connection`` that runs in one of a few worker threads, inside one
-read transaction on a connection that refuses to write. When its time is up or its caller is
-cancelled, the statement is interrupted and the thread waited for, so nothing runs on unseen.
-Source: design.md 5; performance.md, last section.
+A read is one sync function of a ``Connection``, inside one read transaction on a connection that
+refuses to write. When its time is up or its caller is cancelled, its statement is ended before the
+caller goes on, so nothing runs on unseen. Source: design.md 5; performance.md, last section.
 """
 
-import asyncio
-import sqlite3
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from pathlib import Path
-from threading import Lock
-from time import monotonic
-from typing import Self, TypeVar
-from urllib.parse import quote
+from typing import Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, Engine
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.engine import URL, Connection, Dialect, Engine
+from sqlalchemy.engine.reflection import ObjectKind
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
+from schema import postgres_reads, sqlite_reads
 from schema.errors import ConfigurationError
-from schema.joins import FOLD
 from schema.managers import Manager, Managers
 from schema.sources import SESSIONS
 
-_THREADS = 4
-_INTERRUPT_EVERY_S = 0.005
-_LOCK_WAIT_S = 30
-_LOCK_STEP_MS = 50
 _PREPARE_WAIT_S = 600
-
-_READY = "frontdesk-read"
+_PREPARE_LOCK = 0x66726F6E74646573
+"""The advisory lock that a first fill on PostgreSQL holds."""
 
 _T = TypeVar("_T")
 
 
-def sqlite_url(text: str) -> URL:
-    """Check that a URL names a SQLite file. Raises: ConfigurationError."""
-    url = sa.make_url(text)
-    path = url.database or ""
-    in_memory = (
-        path in ("", ":memory:") or "mode=memory" in path or url.query.get("mode") == "memory"
-    )
-    if url.get_backend_name() != "sqlite" or in_memory:
-        what = "An in-memory database" if url.get_backend_name() == "sqlite" else url.drivername
-        raise ConfigurationError(
-            "E001",
-            f"{what} can't be read: SQLite files are what is supported in this version.",
-            "Give the sessions an engine such as sqlite+aiosqlite:///data.db.",
-        )
-    return url
+class Reads(Protocol):
+    """One database, open for reading."""
 
-
-def read_engine(url: URL) -> Engine:
-    """Make an engine for reads of a SQLite file, which must exist. Raises: ConfigurationError."""
-    path = str(url.database)
-    if not path.startswith("file:"):
-        if not Path(path).is_file():
-            raise ConfigurationError(
-                "E001",
-                f"The database file {path} does not exist.",
-                "Create it with your migrations, or give Managers(prepare=...) to fill a new one.",
-            )
-        path = f"file:{quote(str(Path(path).resolve()))}?mode=rw"
-
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(path, uri=True, check_same_thread=False)
-
-    return sa.create_engine(
-        "sqlite://", creator=connect, poolclass=sa.QueuePool, pool_size=_THREADS, max_overflow=0
-    )
-
-
-def _driver(connection: Connection) -> sqlite3.Connection:
-    """The driver's connection, made fit for reads when it is met for the first time."""
-    driver = connection.connection.driver_connection
-    if not isinstance(driver, sqlite3.Connection):
-        raise TypeError("reads are made on the sqlite3 driver")
-    if _READY not in connection.info:
-        # Without the driver's own transactions the BEGIN of a read is ours.
-        driver.isolation_level = None
-        driver.execute("PRAGMA query_only=ON")
-        # The driver's wait for a lock can't be interrupted; ours, between steps, can.
-        driver.execute(f"PRAGMA busy_timeout={_LOCK_STEP_MS}")
-        driver.create_function(FOLD, 1, _fold, deterministic=True)
-        connection.info[_READY] = True
-    return driver
-
-
-def _fold(value: str | bytes | float | None) -> str | bytes | float | None:
-    return value.casefold() if isinstance(value, str) else value
-
-
-class _Job:
-    """One read in a thread; ``interrupt`` ends its statement, and the ones it would begin."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._lock = Lock()
-        self._running: sqlite3.Connection | None = None
-        self._stopped = False
-
-    def run(self, operation: Callable[[Connection], _T]) -> _T:
-        with self._engine.connect() as connection:
-            driver = _driver(connection)
-            with self._lock:
-                if self._stopped:
-                    raise _Stopped
-                self._running = driver
-            try:
-                return self._unlocked(connection, operation)
-            finally:
-                # From here on the connection may serve another read, which must not be hit.
-                with self._lock:
-                    self._running = None
-
-    def _unlocked(self, connection: Connection, operation: Callable[[Connection], _T]) -> _T:
-        """Run the operation in a transaction, from the start again while another has the lock."""
-        patience = monotonic() + _LOCK_WAIT_S
-        while True:
-            connection.exec_driver_sql("BEGIN")
-            try:
-                return operation(connection)
-            except OperationalError as error:
-                if self._stopped or not _is_locked(error) or monotonic() > patience:
-                    raise
-            connection.rollback()
-
-    def interrupt(self) -> None:
-        with self._lock:
-            self._stopped = True
-            if self._running is not None:
-                self._running.interrupt()
-
-
-def _is_locked(error: OperationalError) -> bool:
-    cause = error.orig
-    return isinstance(cause, sqlite3.Error) and cause.sqlite_errorcode & 0xFF in _LOCKED
-
-
-_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-class _Stopped(Exception):
-    """The read was given up before it began."""
-
-
-class Reads:
-    """Worker threads over a pool of read connections. An async context manager."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.dialect = engine.dialect
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="frontdesk-read")
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._threads.shutdown(wait=True)
-        self._engine.dispose()
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect that statements are compiled for."""
+        ...
 
     async def run(
         self, operation: Callable[[Connection], _T], timeout_seconds: float | None = None
     ) -> _T:
-        """Run one read; the time it waits for a thread counts. Raises: TimeoutError."""
-        job = _Job(self._engine)
-        queued = self._threads.submit(job.run, operation)
-        work = asyncio.wrap_future(queued)
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                return await asyncio.shield(work)
-        finally:
-            if not work.done() and not queued.cancel():
-                await _stop(work, job)
+        """Run one read; the time it waits for a connection counts.
+
+        Raises: TimeoutError; DBAPIError, also when the database can't be reached.
+        """
+        ...
 
 
-async def _stop(work: asyncio.Future[_T], job: _Job) -> None:
-    """Interrupt a read until its thread is free; an interrupt between statements has no effect."""
-    cancelled: asyncio.CancelledError | None = None
-    while not work.done():
-        job.interrupt()
-        try:
-            await asyncio.wait((work,), timeout=_INTERRUPT_EVERY_S)
-        except asyncio.CancelledError as error:
-            # The thread must end first: the caller may not go on while a statement runs.
-            cancelled = error
-    if not work.cancelled():
-        work.exception()  # It says that the statement was interrupted, which is no news.
-    if cancelled is not None:
-        raise cancelled
+def open_reads(
+    url: str, engine: Engine | AsyncEngine | None = None
+) -> AbstractAsyncContextManager[Reads]:
+    """Open a database for reading; ``engine`` is used in place of one of our own, if it can be.
+
+    Reads of SQLite need a sync engine and those of PostgreSQL an async one on asyncpg; of any other
+    engine only the URL counts. Raises: ConfigurationError, also on entry.
+    """
+    known = known_url(url)
+    if postgres_reads.is_postgres(known):
+        if isinstance(engine, AsyncEngine) and engine.dialect.driver == "asyncpg":
+            return postgres_reads.PostgresReads(engine)
+        return postgres_reads.PostgresReads(postgres_reads.read_engine(known))
+    if isinstance(engine, Engine):
+        return sqlite_reads.SQLiteReads(engine)
+    return sqlite_reads.SQLiteReads(sqlite_reads.read_engine(known))
 
 
-def open_reads(url: str, engine: Engine | AsyncEngine | None) -> Reads:
-    """Make the way to read a database; ``engine`` is used instead of one of our own."""
-    if isinstance(engine, AsyncEngine):
-        raise ConfigurationError("E001", "reads= must be a sync engine.", "Use create_engine.")
-    return Reads(engine or read_engine(sqlite_url(url)))
+def known_url(text: str) -> URL:
+    """Check that a URL names a database that can be read. Raises: ConfigurationError."""
+    try:
+        url = sa.make_url(text)
+    except (ArgumentError, ValueError):
+        raise ConfigurationError(
+            "E001", "The URL of the database can't be understood.", _URLS
+        ) from None
+    if postgres_reads.is_postgres(url):
+        return url
+    if url.get_backend_name() != "sqlite":
+        raise ConfigurationError("E001", f"{url.drivername} can't be read.", _URLS)
+    if sqlite_reads.is_in_memory(url):
+        raise ConfigurationError("E001", "An in-memory database can't be read.", _URLS)
+    return url
+
+
+_URLS = "Give a URL such as sqlite+aiosqlite:///data.db or postgresql+asyncpg://user@host/name."
 
 
 def _tables(manager: Manager) -> list[sa.Table]:
@@ -209,27 +97,43 @@ def _tables(manager: Manager) -> list[sa.Table]:
     return [manager.model.table, *(link for link in links if link is not None)]
 
 
-def check_tables(connection: Connection, managers: Iterable[Manager], file: str) -> None:
+def check_tables(connection: Connection, managers: Iterable[Manager], where: str) -> None:
     """Check that all that is exposed is in the database. Raises: ConfigurationError."""
-    there = sa.inspect(connection)
-    for manager in managers:
-        for table in _tables(manager):
-            if not there.has_table(table.name, table.schema):
+    users = {table: manager.name for manager in managers for table in _tables(manager)}
+    there = _columns_there(connection, users)
+    for table, manager in users.items():
+        names = there.get((table.schema, table.name))
+        if names is None:
+            raise ConfigurationError(
+                "E001",
+                f"The table {table.name} of {manager} is missing in {where}.",
+                "Create it with your migrations, or give Managers(prepare=...) to fill a new"
+                " database.",
+            )
+        for column in table.columns:
+            if column.name not in names:
                 raise ConfigurationError(
                     "E001",
-                    f"The table {table.name} of {manager.name} is missing in {file}.",
-                    "Create it with your migrations, or give Managers(prepare=...) to fill a new"
-                    " database.",
+                    f"The column {table.name}.{column.name} of {manager} is missing in {where}.",
+                    "Run your migrations on this database.",
                 )
-            names = {column["name"] for column in there.get_columns(table.name, table.schema)}
-            for column in table.columns:
-                if column.name not in names:
-                    raise ConfigurationError(
-                        "E001",
-                        f"The column {table.name}.{column.name} of {manager.name} is missing"
-                        f" in {file}.",
-                        "Run your migrations on this database.",
-                    )
+
+
+def _columns_there(
+    connection: Connection, tables: Iterable[sa.Table]
+) -> dict[tuple[str | None, str], set[str]]:
+    """The columns of those tables and views that exist, with few statements however many."""
+    inspector, there = sa.inspect(connection), dict[tuple[str | None, str], set[str]]()
+    wanted: dict[str | None, list[str]] = {}
+    for table in tables:
+        wanted.setdefault(table.schema, []).append(table.name)
+    for schema, names in wanted.items():
+        found = inspector.get_multi_columns(schema, names, kind=ObjectKind.ANY)
+        # A name in other letters is missing here, and yet the same table to SQLite.
+        rest = [n for n in names if (schema, n) not in found and inspector.has_table(n, schema)]
+        found |= {(schema, name): inspector.get_columns(name, schema) for name in rest}
+        there |= {key: {column["name"] for column in columns} for key, columns in found.items()}
+    return there
 
 
 async def prepare_database(managers: Managers, database_url: str) -> bool:
@@ -243,34 +147,52 @@ async def prepare_database(managers: Managers, database_url: str) -> bool:
     prepare = managers.prepare
     if prepare is None:
         return False
-    wanted = [table for manager in managers.build() for table in _tables(manager)]
+    urls = managers.urls(database_url)
+    url = urls[SESSIONS]
+    here = [manager for manager in managers.build() if urls[manager.model.database] == url]
+    wanted = [table for manager in here for table in _tables(manager)]
 
     def is_fresh(connection: Connection) -> bool:
-        there = sa.inspect(connection)
-        return not any(there.has_table(table.name, table.schema) for table in wanted)
+        return not _columns_there(connection, wanted)
 
-    database_url = managers.urls(database_url)[SESSIONS]
-    url = sqlite_url(database_url).set(drivername="sqlite+aiosqlite")
+    async with _alone(known_url(url)) as connection:
+        fresh = await connection.run_sync(is_fresh)
+        if fresh:
+            await prepare(connection)
+        return fresh
+
+
+@asynccontextmanager
+async def _alone(url: URL) -> AsyncGenerator[AsyncConnection]:
+    """Begin a transaction that no other process's first fill runs beside."""
+    is_postgres = postgres_reads.is_postgres(url)
+    engine = postgres_reads.postgres_engine(url, poolclass=NullPool) if is_postgres else _file(url)
+    async with AsyncExitStack() as opening:
+        opening.push_async_callback(engine.dispose)
+        with postgres_reads.connecting(url) if is_postgres else nullcontext():
+            connection = await opening.enter_async_context(engine.connect())
+        await opening.enter_async_context(connection.begin())
+        if is_postgres:
+            await connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_PREPARE_WAIT_S}s'")
+            await connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_PREPARE_LOCK})")
+        yield connection
+
+
+def _file(url: URL) -> AsyncEngine:
+    """Make an engine on a file, which needs no other to exist than its folder."""
     folder = Path(str(url.database)).parent
     if not str(url.database).startswith("file:") and not folder.is_dir():
         raise ConfigurationError(
             "E001", f"The folder {folder} of the database does not exist.", "Create it."
         )
     engine = create_async_engine(
-        url,
+        url.set(drivername="sqlite+aiosqlite"),
         poolclass=NullPool,
         # Without the driver's own transactions the BEGIN is ours.
         connect_args={"timeout": _PREPARE_WAIT_S, "isolation_level": None},
     )
     event.listen(engine.sync_engine, "begin", _begin_at_once)
-    try:
-        async with engine.begin() as connection:
-            fresh = await connection.run_sync(is_fresh)
-            if fresh:
-                await prepare(connection)
-            return fresh
-    finally:
-        await engine.dispose()
+    return engine
 
 
 def _begin_at_once(connection: Connection) -> None:

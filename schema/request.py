@@ -5,6 +5,7 @@ All errors are ``ToolRetry``: they name the argument, and what is valid. Source:
 
 from schema.clauses import Hops
 from schema.compile import Nested, Order, Selection
+from schema.computed import Computed
 from schema.errors import ToolRetry
 from schema.events import Json, is_object
 from schema.filters import echo, listed
@@ -38,9 +39,9 @@ def sort(view: View, manager: Manager, order_by: list[Json] | None) -> tuple[Ord
             raise ToolRetry('order_by: must be a list of field names, such as ["-price", "name"].')
         name = item.removeprefix("-")
         hops, column = _sort_column(view, manager, name)
-        if column.type == "json" or name in orders:
-            why = "holds json, which has no order" if column.type == "json" else "is given twice"
-            raise ToolRetry(f"order_by: {name} {why}.")
+        if column.type in ("json", "enum") or name in orders:
+            why = f"holds {column.type}, which has no order"
+            raise ToolRetry(f"order_by: {name} {'is given twice' if name in orders else why}.")
         orders[name] = Order(column, item.startswith("-"), hops)
     if len(orders) > MAX_ORDERS:
         raise ToolRetry(f"order_by: at most {MAX_ORDERS} fields can be given.")
@@ -84,9 +85,9 @@ class _Selector:
         self, manager: Manager, fields: list[Json] | None, path: tuple[str, ...]
     ) -> Selection:
         """Check one level of the selection; ``path`` names the relations above it."""
-        chosen: dict[str, Column | Nested] = {}
+        chosen: dict[str, Column | Computed | Nested] = {}
         if fields is None:
-            chosen |= manager.columns
+            chosen |= {**manager.columns, **manager.computed}
         elif not fields:
             raise ToolRetry(f"{_where(path)}: must name at least one field.")
         # Repeated names count too: the shape of a request is kept, so it must be small.
@@ -94,13 +95,13 @@ class _Selector:
         for item in fields or ():
             match item:
                 case "*" if not path:
-                    chosen = {**manager.columns, **chosen}
+                    chosen = {**manager.columns, **manager.computed, **chosen}
                 case "*":
                     raise ToolRetry(
                         f"{_where(path)}: * is for the top level; name the fields here."
                     )
                 case str():
-                    chosen[item] = self._column(manager, item, path)
+                    chosen[item] = self._field(manager, item, path)
                 case dict() if len(item) == 1:
                     [(name, asked)] = item.items()
                     if name in chosen:
@@ -116,10 +117,10 @@ class _Selector:
         if self._fields > MAX_FIELDS:
             raise ToolRetry(f"fields: at most {MAX_FIELDS} fields can be asked for.")
 
-    def _column(self, manager: Manager, name: str, path: tuple[str, ...]) -> Column:
-        column = manager.columns.get(name)
-        if column is not None:
-            return column
+    def _field(self, manager: Manager, name: str, path: tuple[str, ...]) -> Column | Computed:
+        field = manager.columns.get(name) or manager.computed.get(name)
+        if field is not None:
+            return field
         if name in manager.links:
             target = self._target(manager.links[name])
             example = f'{{"{name}": ["{next(iter(target.columns))}"]}}'
@@ -137,6 +138,8 @@ class _Selector:
 
     def _nested(self, manager: Manager, name: str, asked: Json, path: tuple[str, ...]) -> Nested:
         link = manager.links.get(name)
+        if name in manager.fields:
+            raise ToolRetry(f"{_where(path)}: {name} is a field; ask for it by its name alone.")
         if link is None:
             raise self._view.names(manager.model.model).unknown(_where(path), name)
         here = (*path, name)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.engine import Connection
 
+from schema.computed import note_null
 from schema.events import Json, JsonObject
 from schema.values import UNFIT, Decode
 
@@ -53,12 +54,14 @@ class Statement:
 class Node:
     """One model in a row: its cells by name, and the to-one models beside it.
 
-    ``path`` names the relations from the root, for notes; the value at ``presence`` is null where
-    the row has no such model.
+    A cell is made of the value at a place, or of a slice of the row. ``path`` names the relations
+    from the root, for notes; the value at ``presence`` is null where the row has no such model.
     """
 
     path: tuple[str, ...] = ()
-    cells: list[tuple[str, int, Decode]] = field(default_factory=list[tuple[str, int, Decode]])
+    cells: list[tuple[str, int | slice, Decode]] = field(
+        default_factory=list[tuple[str, int | slice, Decode]]
+    )
     ones: list[tuple[str, "Node"]] = field(default_factory=list[tuple[str, "Node"]])
     presence: int | None = None
 
@@ -83,10 +86,9 @@ class Node:
         for name, place, decode in self.cells:
             try:
                 shown[name] = decode(row[place])
-            except UNFIT:
+            except UNFIT as error:
                 shown[name] = None
-                where = ".".join((*self.path, name))
-                notes.add(f"{where}: null stands for a stored value that is infinite or not valid")
+                note_null(".".join((*self.path, name)), error, notes)
         for name, node in self.ones:
             shown[name] = node.show_fitting(row, notes)
         return shown

@@ -8,12 +8,13 @@ Source: design.md 5.
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 ValueType = Literal[
@@ -133,7 +134,8 @@ def _is_partial(index: sa.Index) -> bool:
 
 def bare_type(stored: TypeEngine[object]) -> TypeEngine[object]:
     """The type below all decorators: it decides what kind of value the column holds."""
-    while isinstance(stored, TypeDecorator):
+    # An interval is one, too, of the moment that it ends at when it begins in 1970.
+    while isinstance(stored, TypeDecorator) and not isinstance(stored, sa.Interval):
         stored = stored.impl_instance
     return stored
 
@@ -178,8 +180,25 @@ def choice(member: object) -> str:
 def docstring(model: type) -> str:
     """The first paragraph of the class's own docstring on one line."""
     own = model.__dict__.get("__doc__")
-    paragraph = inspect.cleandoc(own).split("\n\n")[0] if isinstance(own, str) else ""
-    return " ".join(paragraph.split())
+    return first_paragraph(own) if isinstance(own, str) else ""
+
+
+def first_paragraph(docstring: str) -> str:
+    """The first paragraph of a docstring on one line."""
+    return " ".join(inspect.cleandoc(docstring).split("\n\n")[0].split())
+
+
+_WIDE = Context(prec=1_000)
+"""Room for the digits of any number; the default context refuses more than 28."""
+
+
+@runtime_checkable
+class InOrder(Protocol):
+    """A type that some database keeps as texts which are in order only in another form."""
+
+    def in_order(self, value: ColumnElement[object], dialect: Dialect) -> ColumnElement[object]:
+        """The column in the form in which it is compared and sorted, equal values alike."""
+        ...
 
 
 class TextDecimal(TypeDecorator[Decimal]):
@@ -211,4 +230,4 @@ class TextDecimal(TypeDecorator[Decimal]):
         if value is None:
             return None
         number = value if isinstance(value, Decimal) else Decimal(str(value))
-        return number.quantize(Decimal(1).scaleb(-self.scale))
+        return number.quantize(Decimal(1).scaleb(-self.scale), context=_WIDE)

@@ -1,4 +1,4 @@
-"""Tools: what a model may call, how its arguments are checked, and the four that read data.
+"""Tools: what a model may call, how its arguments are checked, and those that read data.
 
 A tool returns JSON or raises a ``ToolError``, which the model reads; nothing else gets out of
 ``ToolRegistry.call``. Source: design.md 4, data tools.
@@ -6,12 +6,14 @@ A tool returns JSON or raises a ``ToolError``, which the model reads; nothing el
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from schema.aggregates import AggregateRequest
 from schema.errors import ToolRetry, UnknownTool, guarded
 from schema.events import Actor, Json, JsonObject, ToolDefinition, is_object
 from schema.filters import echo, listed, nearest
 from schema.managers import Manager
+from schema.measures import Op
 from schema.query import QueryRequest, Reader
 from schema.views import View
 
@@ -145,6 +147,7 @@ def data_tools() -> list[Tool]:
             _find_path,
         ),
         Tool("query", _QUERY, _QUERY_PARAMETERS, _query),
+        Tool("aggregate", _AGGREGATE, _AGGREGATE_PARAMETERS, _aggregate),
     ]
 
 
@@ -161,7 +164,7 @@ def _direct_tool(manager: Manager) -> Tool:
     return Tool(
         f"query_{manager.name.replace('_', '').lower()}",
         f"Read rows of {manager.name}{about}. Takes what the tool query takes, but no manager."
-        f" Fields: {listed(manager.columns)}. Relations: {listed(manager.links) or 'none'}.",
+        f" Fields: {listed(manager.fields)}. Relations: {listed(manager.links) or 'none'}.",
         tuple(p for p in _QUERY_PARAMETERS if p is not _MANAGER),
         answer,
     )
@@ -204,6 +207,56 @@ _QUERY_PARAMETERS = (
     Parameter("offset", "integer", "How many rows to skip, from 0."),
 )
 
+_AGGREGATE = (
+    "Count, sum or average rows of one manager, in all or for each group. The database does it over"
+    " all rows that match, so use this instead of adding up rows of query. A result has the keys of"
+    ' group_by and of measures, such as avg_price. Example: {"manager": "Part", "group_by":'
+    ' ["material__name"], "measures": [{"op": "count"}, {"op": "avg", "field": "price"}],'
+    ' "having": {"count__gt": 1}, "order_by": ["-avg_price"], "limit": 5}'
+)
+
+_AGGREGATE_PARAMETERS = (
+    _MANAGER,
+    Parameter("filters", "object", "Which rows to take, as for query."),
+    Parameter(
+        "group_by",
+        "array",
+        'Fields to group by: ["city", "material__name"], over relations to one row. After a date or'
+        " time __year, __quarter, __month, __week, __day or __hour gives that part as an integer:"
+        ' ["made_at__month"]. Left out: one result for all rows.',
+        items={"type": "string"},
+    ),
+    Parameter(
+        "measures",
+        "array",
+        'What to tell of each group: op, its field (left out, count counts rows), and "as" for a'
+        " key other than count or op_field. Left out: the count of rows.",
+        items={
+            "type": "object",
+            "properties": {
+                "op": {"enum": [*get_args(Op)]},
+                "field": {"type": "string"},
+                "as": {"type": "string"},
+            },
+            "required": ["op"],
+            "additionalProperties": False,
+        },
+    ),
+    Parameter(
+        "having",
+        "object",
+        'Conditions on measures, in the language of filters: {"count__gt": 10}.',
+    ),
+    Parameter(
+        "order_by",
+        "array",
+        'Keys of the result to sort by, with - for descending: ["-count"]. Left out: group_by.',
+        items={"type": "string"},
+    ),
+    Parameter("limit", "integer", "The most groups to return, from 1."),
+    Parameter("offset", "integer", "How many groups to skip, from 0."),
+)
+
 
 async def _search_managers(args: JsonObject, context: ToolContext) -> Json:
     return context.view.index.search(_text(args, "query"))
@@ -218,16 +271,35 @@ async def _find_path(args: JsonObject, context: ToolContext) -> Json:
 
 
 async def _query(args: JsonObject, context: ToolContext) -> Json:
-    fields, order_by = args.get("fields"), args.get("order_by")
     request = QueryRequest(
         manager=_text(args, "manager"),
-        fields=fields if isinstance(fields, list) else None,
+        fields=_list(args, "fields"),
         filters=args.get("filters"),
-        order_by=order_by if isinstance(order_by, list) else None,
+        order_by=_list(args, "order_by"),
         limit=args.get("limit"),
         offset=args.get("offset"),
     )
     return await context.reader.query(request, context.view)
+
+
+async def _aggregate(args: JsonObject, context: ToolContext) -> Json:
+    request = AggregateRequest(
+        manager=_text(args, "manager"),
+        filters=args.get("filters"),
+        group_by=_list(args, "group_by"),
+        measures=_list(args, "measures"),
+        having=args.get("having"),
+        order_by=_list(args, "order_by"),
+        limit=args.get("limit"),
+        offset=args.get("offset"),
+    )
+    return await context.reader.aggregate(request, context.view)
+
+
+def _list(args: JsonObject, name: str) -> list[Json] | None:
+    """An argument that ``Tool.check`` has found to be an array, if it is given."""
+    value = args.get(name)
+    return value if isinstance(value, list) else None
 
 
 def _text(args: JsonObject, name: str) -> str:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import Enum
 from typing import Literal, TypeVar, cast
 from uuid import UUID
@@ -43,6 +43,9 @@ LOOKUPS: Mapping[ValueType, tuple[Lookup, ...]] = {
 }
 """The lookups a field offers as ``field__lookup``; ``field`` alone is equality, save for json."""
 
+ESCAPE = "/"
+"""The escape character for LIKE: unlike a backslash, it is one in every text of SQL."""
+
 _T = TypeVar("_T")
 Decode = Callable[[object], Json]
 Coerce = Callable[[object], object]
@@ -53,14 +56,18 @@ _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER_TEXT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _MAX_TEXT = 10_000
 _MAX_PART = 1_000
-_MAX_EXPONENT = 300
+_MAX_EXPONENT = 330
+_MAX_DEPTH = 100
+"""Lists and objects of a stored JSON value within each other; clients give up soon after."""
+_WIDE = Context(prec=1_000)
+"""Room for the digits of any number that a database computes with."""
 
 
 class Unfit(ValueError):
     """A stored value has no form on the wire."""
 
 
-UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
+UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError)
 """What a column's own type raises, on the way in or out, about a value that it does not take."""
 
 
@@ -74,7 +81,7 @@ class Refused(ValueError):
 def decoder(column: Column, dialect: Dialect) -> Decode:
     """Make the function that turns the driver's value of ``column`` into its wire form."""
     stored = column.column.type
-    process = stored.dialect_impl(dialect).result_processor(dialect, None)
+    process = _processor(column, dialect)
     show = _show_decimal(bare_type(stored)) if column.type == "decimal" else _SHOW[column.type]
     if process is None:
         return show
@@ -83,11 +90,56 @@ def decoder(column: Column, dialect: Dialect) -> Decode:
     return lambda value: None if value is None else write(read(value))
 
 
+def reader(column: Column, dialect: Dialect) -> Callable[[object], object]:
+    """Make the function that turns the driver's value of ``column`` into what an ORM gives."""
+    process = _processor(column, dialect)
+    return lambda value: value if process is None or value is None else process(value)
+
+
+def shower(kind: ValueType) -> Decode:
+    """The function that gives the wire form of a Python value of a kind, decimals as they are."""
+    return _show_decimal(sa.Numeric(scale=0)) if kind == "decimal" else _SHOW[kind]
+
+
+def _processor(column: Column, dialect: Dialect) -> Callable[[object], object] | None:
+    stored = column.column.type.dialect_impl(dialect)
+    if dialect.name == "sqlite" and column.type == "decimal" and isinstance(stored, sa.Numeric):
+        return _decimal_reader(stored.scale)
+    if dialect.name == "postgresql" and isinstance(stored, sa.CHAR):
+        return _unpadded
+    return stored.result_processor(dialect, _OIDS.get(column.type))
+
+
+def _unpadded(value: object) -> object:
+    """PostgreSQL fills a CHAR with blanks, which mean nothing to it."""
+    return value.rstrip(" ") if isinstance(value, str) else value
+
+
+def _decimal_reader(scale: int | None) -> Callable[[object], Decimal]:
+    """Make the function that reads what SQLite has in place of a decimal, mostly a float.
+
+    SQLAlchemy's own writes out all of the binary fraction, so that 0.1 is 0.100000000000000006.
+    """
+    last_place = None if scale is None else Decimal(1).scaleb(-scale)
+
+    def read(value: object) -> Decimal:
+        number = Decimal(str(value))
+        return number if last_place is None else number.quantize(last_place, context=_WIDE)
+
+    return read
+
+
+_OIDS: Mapping[ValueType, int] = {"decimal": 1700, "number": 701}
+"""The numbers of PostgreSQL for ``numeric`` and ``float8``: its types ask what the driver gives."""
+
+
 def _show_text(value: object) -> Json:
     if value is None:
         return None
     if not isinstance(value, str):
         raise Unfit
+    if not value.isascii():
+        value.encode()  # JSON and types of the project's own may hold half of a surrogate pair.
     return value.replace("\0", "␀") if "\0" in value else value
 
 
@@ -152,7 +204,7 @@ def _show_uuid(value: object) -> Json:
     return None if value is None else str(value)
 
 
-def _show_json(value: object) -> Json:
+def _show_json(value: object, depth: int = _MAX_DEPTH) -> Json:
     match value:
         case None | bool():
             return value
@@ -162,12 +214,12 @@ def _show_json(value: object) -> Json:
             return _show_integer(value)
         case float():
             return value if math.isfinite(value) else None
-        case list():
+        case list() if depth:
             # isinstance leaves a container's type parameters unknown.
-            return [_show_json(item) for item in cast("list[object]", value)]
-        case dict():
+            return [_show_json(item, depth - 1) for item in cast("list[object]", value)]
+        case dict() if depth:
             members = cast("dict[object, object]", value)  # as above
-            return {str(_show_text(str(k))): _show_json(v) for k, v in members.items()}
+            return {str(_show_text(str(k))): _show_json(v, depth - 1) for k, v in members.items()}
         case _:
             raise Unfit
 
@@ -196,10 +248,12 @@ def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
     Values come as JSON, or as Python has them when a project's code made the filter.
     """
     if lookup == "icontains":
-        return lambda value: f"%{_escape(_take_text(value, _MAX_PART).casefold())}%"
+        # PostgreSQL takes the case out of both texts by itself.
+        fold = str.casefold if dialect.name == "sqlite" else str
+        return lambda value: f"%{_escape(fold(_take_text(value, _MAX_PART)))}%"
     if lookup in TEXT:
         return lambda value: _take_text(value, _MAX_PART)
-    take = _take_choice(column) if column.type == "enum" else _TAKE[column.type]
+    take = taker(column)
     stored = column.column.type
     bind = stored.dialect_impl(dialect).bind_processor(dialect)
     drop_zone = column.type == "datetime" and not _keeps_zone(bare_type(stored))
@@ -217,13 +271,20 @@ def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
     return coerce
 
 
+def taker(column: Column) -> Coerce:
+    """The function that turns one filter value into a Python value. Raises: Refused, as it does."""
+    return _take_choice(column) if column.type == "enum" else _TAKE[column.type]
+
+
 def _keeps_zone(stored: object) -> bool:
     return isinstance(stored, sa.DateTime) and stored.timezone
 
 
 def _escape(text: str) -> str:
-    """Make ``%`` and ``_`` literal for LIKE with the escape character backslash."""
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    """Make ``%`` and ``_`` literal for LIKE."""
+    for special in (ESCAPE, "%", "_"):
+        text = text.replace(special, ESCAPE + special)
+    return text
 
 
 def _take_text(value: object, longest: int = _MAX_TEXT) -> str:
@@ -273,7 +334,10 @@ def _take_decimal(value: object) -> Decimal:
 
 
 def _take_number(value: object) -> float:
-    return float(_take_decimal(value))
+    number = float(_take_decimal(value))
+    if not math.isfinite(number):
+        raise Refused("must be a number of sensible size")
+    return number
 
 
 def _take_boolean(value: object) -> bool:

@@ -14,7 +14,14 @@ from typing import cast
 from sqlalchemy.engine import Dialect
 
 from schema.clauses import NEVER, Clause, Visibility
-from schema.errors import ConfigurationError, ToolError, ToolFailed, ToolRetry, guarded_answer
+from schema.errors import (
+    ConfigurationError,
+    ToolError,
+    ToolFailed,
+    ToolRetry,
+    awaited,
+    guarded,
+)
 from schema.events import Actor, Json, JsonObject, is_object
 from schema.filters import Names, echo, listed, nearest, parse, resolve, shape
 from schema.index import SchemaIndex
@@ -23,7 +30,7 @@ from schema.sources import ModelDescription
 
 _log = logging.getLogger(__name__)
 
-_INDEXES = 256
+_INDEXES = 64
 
 _Hidden = tuple[frozenset[str], frozenset[tuple[str, str]]]
 """Names of hidden managers, and (manager, column or relation) of what is hidden of others."""
@@ -131,8 +138,12 @@ class Views:
 
 async def _says(what: str, rule: Rule, actor: Actor, *, otherwise: bool) -> bool:
     """Ask a project's function about an actor; ``otherwise`` is what an exception means."""
+
+    async def answer() -> bool:
+        return bool(await awaited(rule(actor)))
+
     try:
-        return bool(await guarded_answer(what, lambda: rule(actor)))
+        return await guarded(what, answer)
     except ToolError:
         return otherwise
 
@@ -142,8 +153,9 @@ def _without(hidden: _Hidden, managers: Mapping[str, Manager]) -> list[Manager]:
     kept: dict[str, Manager] = {}
     for name, manager in managers.items():
         columns = {n: c for n, c in manager.columns.items() if (name, n) not in fields}
+        computed = {n: c for n, c in manager.computed.items() if (name, n) not in fields}
         if name not in names and columns:
-            kept[name] = replace(manager, columns=columns)
+            kept[name] = replace(manager, columns=columns, computed=computed)
     return [
         replace(
             manager,
@@ -169,7 +181,7 @@ def _check_tenant(manager: Manager, models: Models) -> None:
 def _bad_tenant(manager: Manager, why: str) -> ConfigurationError:
     return ConfigurationError(
         "E001",
-        f"The tenant {manager.tenant!r} of {manager.name} can't be used: {why}.",
+        f"The tenant {manager.tenant!r} of {manager.name} can't be used: {why.rstrip('.')}.",
         "Name a column, or a path over relations to one row such as owner__tenant_id.",
     )
 
@@ -186,7 +198,8 @@ class _Limits:
     async def add(self, manager: Manager) -> None:
         """Evaluate one manager's limits; whatever is wrong with them shows nothing."""
         try:
-            clauses = await self._clauses(manager)
+            what = f"visible of {manager.name}"
+            clauses = await guarded(what, lambda: self._clauses(manager))
         except ToolError as error:
             _log.warning("visible of %s shows nothing: %s", manager.name, error)
             clauses = (NEVER,)
@@ -201,10 +214,8 @@ class _Limits:
                 self.kinds.append((manager.name, "no tenant"))
                 return (NEVER,)
             clauses += self._parsed(manager, {manager.tenant: self._actor.tenant})
-        visible = manager.visible
-        if visible is not None:
-            what = f"visible of {manager.name}"
-            found = await guarded_answer(what, lambda: visible(self._actor))
+        if manager.visible is not None:
+            found = await awaited(manager.visible(self._actor))
             asked = _listed(found)
             if not is_object(asked):
                 raise ToolFailed(f"it gave a {type(found).__name__}, not a filter")

@@ -22,7 +22,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.demo import toy
 from app.main import create_app
 from app.settings import Settings
-from app.store import migrate
 from providers.base import (
     ChatEvent,
     DoneEvent,
@@ -93,15 +92,11 @@ class Model:
         yield DoneEvent()
 
 
-def _url(folder: Path) -> str:
-    return f"sqlite+aiosqlite:///{folder / 'chat.db'}"
-
-
-def _serve(folder: Path, ready: "Connection[int, int]") -> None:
+def _serve(folder: Path, url: str, ready: "Connection[int, int]") -> None:
     settings = Settings.model_validate(
         {
             "provider": partial(Model, folder / "told.jsonl"),
-            "database_url": _url(folder),
+            "database_url": url,
             "session_secret": "s" * 32,
             "log_level": "warning",
         }
@@ -144,12 +139,13 @@ class Mortal:
 
 
 @asynccontextmanager
-async def living(folder: Path) -> AsyncGenerator[Mortal]:
-    """Run a server on the database in a folder until the block ends; then it is killed."""
-    if not (folder / "chat.db").exists():
-        await migrate(_url(folder))
+async def living(folder: Path, url: str) -> AsyncGenerator[Mortal]:
+    """Run a server on a chat database until the block ends; then it is killed.
+
+    What its model is told is written down in the folder.
+    """
     ours, theirs = _FORKS.Pipe(duplex=False)
-    server = Mortal(_FORKS.Process(target=_serve, args=(folder, theirs)), "")
+    server = Mortal(_FORKS.Process(target=_serve, args=(folder, url, theirs)), "")
     server.process.start()
     try:
         assert await asyncio.to_thread(ours.poll, 40)

@@ -2,11 +2,9 @@
 
 import asyncio
 import re
-import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from app.runs import Run, RunHandle, RunHost, Turn
 from app.store import NewEntry, Store, StoredEntry
@@ -117,19 +115,6 @@ def numbers(data: bytes) -> list[int]:
 
 def runs_in(data: bytes) -> set[str]:
     return {frame["run"].decode() for frame in _FRAME.finditer(data)}
-
-
-def rows(database: Path, query: str) -> list[tuple[object, ...]]:
-    """Look at the database past everything of ours."""
-    with closing(sqlite3.connect(database)) as connection:
-        return connection.execute(query).fetchall()
-
-
-def snapshot(database: Path, copy: Path) -> str:
-    """Copy a database as it is now: what would be left if everybody who uses it were killed."""
-    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(copy)) as target:
-        source.backup(target)
-    return f"sqlite+aiosqlite:///{copy}"
 
 
 def told(entries: tuple[StoredEntry, ...]) -> list[tuple[int, str, str]]:

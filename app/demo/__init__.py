@@ -2,6 +2,7 @@
 
 DEMOS: dict[str, str] = {
     "flights": "app.demo.flights:managers",
+    "large": "app.demo.large:managers",
     "manufacturing": "app.demo.manufacturing:managers",
     "toy": "app.demo.toy:managers",
 }

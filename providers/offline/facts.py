@@ -37,6 +37,7 @@ class Field(_Facts):
     nullable: bool = True
     description: _Text = ""
     choices: tuple[str, ...] = ()
+    computed: bool = False
 
 
 class Relation(_Facts):
@@ -141,7 +142,11 @@ class Facts:
                 if schema.found:
                     seen = self.managers.get(schema.name)
                     reason = seen.reason if seen else ""
-                    self.managers[schema.name] = schema.model_copy(update={"reason": reason})
+                    # A question about a computed field is one about its rows' values, by which no
+                    # read can choose or sort.
+                    fields = tuple(f for f in schema.fields if not f.computed)
+                    known = {"reason": reason, "fields": fields}
+                    self.managers[schema.name] = schema.model_copy(update=known)
             case "find_path":
                 path = _Path.model_validate_json(content)
                 pair = (str(call.args.get("from_manager")), str(call.args.get("to_manager")))

@@ -1,12 +1,15 @@
-"""A migrated chat database per test."""
+"""A migrated chat database per test, on SQLite and on PostgreSQL."""
 
 import asyncio
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from databases import KINDS, is_postgres
+from postgres import Postgres, database
 
-from app.store import migrate
+from app.store import metadata, migrate
 
 
 @pytest.fixture(scope="session")
@@ -17,13 +20,59 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(scope="session")
+def migrated_template(postgres: Postgres) -> str:
+    """The name of such a database on PostgreSQL."""
+    url = postgres.create()
+    asyncio.run(migrate(url))
+    return database(url)
+
+
 @pytest.fixture
-def database(migrated: Path, tmp_path: Path) -> Path:
-    """The file of a chat database that this test may write to."""
+def file(migrated: Path, tmp_path: Path) -> Path:
+    """The SQLite file of a chat database that this test may write to."""
     return Path(shutil.copy(migrated, tmp_path / "chat.db"))
 
 
 @pytest.fixture
-def url(database: Path) -> str:
-    """The URL of the test's chat database."""
-    return f"sqlite+aiosqlite:///{database}"
+def file_url(file: Path) -> str:
+    """The URL of that file, for what only concerns SQLite."""
+    return f"sqlite+aiosqlite:///{file}"
+
+
+@pytest.fixture(scope="session")
+def shared_url(postgres: Postgres, migrated_template: str) -> str:
+    """A chat database that tests have one after the other, because it takes long to make one."""
+    return postgres.create(migrated_template)
+
+
+@pytest.fixture
+def server_url(postgres: Postgres, shared_url: str) -> Generator[str]:
+    """An empty chat database on PostgreSQL, for what only concerns PostgreSQL."""
+    yield shared_url
+    tables = ", ".join(metadata.tables)
+    postgres.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid();"
+        f"DROP TABLE IF EXISTS notes; TRUNCATE {tables}",
+        database(shared_url),
+    )
+
+
+@pytest.fixture(params=KINDS)
+def url(request: pytest.FixtureRequest) -> str:
+    """The URL of the test's chat database, of either kind."""
+    name: str = "file_url" if request.param == "sqlite" else "server_url"
+    return request.getfixturevalue(name)
+
+
+@pytest.fixture
+def copy_url(url: str, request: pytest.FixtureRequest, tmp_path: Path) -> Generator[str]:
+    """The URL of a place of the same kind for a copy of the test's chat database."""
+    if not is_postgres(url):
+        yield f"sqlite:///{tmp_path / 'copy.db'}"
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    copy = server.create(request.getfixturevalue("migrated_template"))
+    yield copy
+    server.drop(copy)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from databases import KINDS
 from processes import FRONTDESK, UVICORN, ask, run, serving
 from typer.models import CommandInfo
 from typer.testing import CliRunner, Result
@@ -89,10 +90,17 @@ def test_uvicorn_serves_the_managers_that_the_environment_names(tmp_path: Path) 
         assert "Steel" in ask(url, "List all materials")
 
 
-def test_several_workers_serve_one_database(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_workers_serve_one_database(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     url_of = f"sqlite+aiosqlite:///{tmp_path}/chat.db"
-    assert run(tmp_path, FRONTDESK, "migrate", database_url=url_of).returncode == 0
+    if kind == "postgres":
+        url_of = str(request.getfixturevalue("postgres_url")).replace("+asyncpg", "")
     settings = {"managers": TOY, "database_url": url_of}
+    refused = run(tmp_path, FRONTDESK, "serve", **settings)
+    assert (refused.returncode, "frontdesk migrate" in refused.stderr) == (2, True)
+    assert run(tmp_path, FRONTDESK, "migrate", database_url=url_of).returncode == 0
     with serving(tmp_path, FRONTDESK, "serve", "--workers", "2", **settings) as url:
         with httpx.Client(base_url=url) as client:
             first = client.post("/chat/", json={"text": "List all materials"})
@@ -179,6 +187,11 @@ def test_a_database_of_a_newer_version_is_named(tmp_path: Path) -> None:
         (["serve"], {"managers": "app.demo.toy:prepare"}, "is no Managers"),
         (["serve"], {"managers": TOY, "database_url": "sqlite:///no.db"}, "frontdesk migrate"),
         (["serve"], {"managers": TOY, "database_url": "mysql://h/d"}, "FRONTDESK_DATABASE_URL"),
+        (
+            ["migrate"],
+            {"database_url": "postgres://u:p@127.0.0.1:1/d"},
+            "127.0.0.1:1 can't be used",
+        ),
         (["serve"], {"managers": TOY, "max_results": "many"}, "FRONTDESK_MAX_RESULTS"),
         (["serve"], {"managers": TOY, "timezone": "Mars"}, "FRONTDESK_TIMEZONE.*IANA"),
         (["serve"], {"managers": TOY, "provider": "nowhere.Model"}, "nowhere"),

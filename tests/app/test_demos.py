@@ -2,17 +2,16 @@
 
 import csv
 import io
-import sqlite3
 import subprocess
 import sys
 import zipfile
 from collections import Counter
-from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import databases
 import pytest
 
 from app.demo import DEMOS, flights, manufacturing, toy
@@ -57,8 +56,7 @@ class Desk:
         return [row[0] for row in self.rows(query)]
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        with closing(sqlite3.connect(self.url.removeprefix("sqlite+aiosqlite:///"))) as connection:
-            return connection.execute(query).fetchall()
+        return databases.rows(self.url, query)
 
 
 @pytest.fixture
@@ -306,7 +304,7 @@ def as_stored(field: str, text: str) -> object:
     if text == "NA":
         return None
     if field == "time_hour":
-        return text.replace("T", " ").replace("Z", ".000000")
+        return text.replace("T", " ").replace("Z", "+00:00")
     return text if field in TEXTS else float(text)
 
 
@@ -450,6 +448,18 @@ async def test_relations_of_the_flights_lead_back(
 ) -> None:
     found = await airport.page(manager, fields=[field], filters=filters)
     assert found["data"] == [{field: value} for value in airport.sql(plain)] != []
+
+
+@pytest.mark.usefixtures("few_flights")
+async def test_flights_are_the_same_on_postgres(postgres_url: str, tmp_path: Path) -> None:
+    fields: list[Json] = ["id", "time_hour", {"dest_airport": ["name"]}, {"airline": ["name"]}]
+    found: list[JsonObject] = []
+    for url in (postgres_url, f"sqlite+aiosqlite:///{tmp_path / 'demo.db'}"):
+        assert await prepare_database(flights.managers, url)
+        page = await Desk(flights.managers, url).page("Flight", fields=fields)
+        found.append(page | {"result_id": ""})
+        assert page["total_count"] == 3
+    assert found[0] == found[1]
 
 
 @pytest.mark.usefixtures("few_flights")

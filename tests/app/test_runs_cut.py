@@ -10,6 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from databases import file_of, rows, snapshot
 from history import check_events, check_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,8 +23,6 @@ from turns import (
     numbers,
     play,
     read,
-    rows,
-    snapshot,
     wall_clock,
 )
 
@@ -108,24 +107,23 @@ class Killed:
     """How many of the shown events are in the database."""
 
 
-async def kill(database: Path, items: Items, at: int) -> Killed:
-    """Run a scripted turn, and keep what is stored when the item number ``at`` is its next."""
-    copy = database.with_name("killed.db")
+async def kill(url: str, copy: str, items: Items, at: int) -> Killed:
+    """Run a scripted turn, and copy what is stored when the item number ``at`` is its next."""
 
     async def turn(run: Run) -> AsyncGenerator[Event | NewEntry]:
         for number, item in enumerate((*items, DONE)):
             if number == at:
-                snapshot(database, copy)
+                snapshot(url, copy)
             if item is None:
                 await store.writer.submit(lambda _: None)
             else:
                 yield item
 
-    async with Store.open(f"sqlite:///{database}") as store, RunHost(store) as host:
+    async with Store.open(url) as store, RunHost(store) as host:
         run = await host.start(Ask(text="Hi"), ANN, turn)
         shown = await read(host, run, live=True)
     [(stored,)] = rows(copy, "SELECT max(last_seq) FROM chat_run_events")
-    return Killed(f"sqlite:///{copy}", run, shown, stored if isinstance(stored, int) else 0)
+    return Killed(copy, run, shown, stored if isinstance(stored, int) else 0)
 
 
 @asynccontextmanager
@@ -179,9 +177,9 @@ ERROR = NewEntry("error", "The answer was interrupted. Send the message again.",
     ],
 )
 async def test_a_killed_run_is_completed_from_its_log(
-    database: Path, items: Items, entries: Sequence[NewEntry]
+    url: str, copy_url: str, items: Items, entries: Sequence[NewEntry]
 ) -> None:
-    killed = await kill(database, [*items, FLUSH], len(items) + 1)
+    killed = await kill(url, copy_url, [*items, FLUSH], len(items) + 1)
     async with restarted(killed) as host:
         _, *found = await entries_of(host, killed.run)
         assert [held(entry) for entry in found] == [held(entry) for entry in (*entries, ERROR)]
@@ -190,9 +188,9 @@ async def test_a_killed_run_is_completed_from_its_log(
 
 
 async def test_what_completes_a_run_is_shown_as_the_turn_would_have_shown_it(
-    database: Path,
+    url: str, copy_url: str
 ) -> None:
-    killed = await kill(database, [*BATCH, FLUSH], len(BATCH) + 1)
+    killed = await kill(url, copy_url, [*BATCH, FLUSH], len(BATCH) + 1)
     async with restarted(killed) as host:
         whole = await read(host, killed.run, live=True)
     assert events(whole)[2:] == [
@@ -282,7 +280,9 @@ def test_a_run_that_is_killed_anywhere_leaves_a_whole_history(
     items.insert(flushed, FLUSH)
 
     async def check(folder: str) -> None:
-        killed = await kill(Path(shutil.copy(migrated, folder)), items, at + 1)
+        url, copy = (f"sqlite:///{folder}/{name}.db" for name in ("chat", "killed"))
+        shutil.copy(migrated, file_of(url))
+        killed = await kill(url, copy, items, at + 1)
         for _ in range(3):
             async with restarted(killed) as host:
                 await check_log(host, killed)

@@ -4,16 +4,15 @@ import asyncio
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncGenerator
-from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from databases import occupied, rows
 from turns import (
     ANN,
     CALL,
@@ -25,7 +24,6 @@ from turns import (
     numbers,
     play,
     read,
-    rows,
     script,
     told,
 )
@@ -35,7 +33,7 @@ from app.leases import Ending, Flush, LeaseLost
 from app.runs import Run, RunHost
 from app.store import NewEntry, Store, StoredEntry
 from schema.errors import TryAgain, TurnInProgress
-from schema.events import Ask, ConversationId, Done, Event, Failed, RunId, TextChunk
+from schema.events import Ask, ConversationId, Done, Event, Failed, TextChunk
 
 LEASE = "SELECT lease_run_id, lease_holder, lease_beat_at FROM chat_conversations"
 
@@ -59,14 +57,14 @@ async def race(hosts: list[RunHost], conversation: ConversationId, starts: int) 
 
 
 @pytest.mark.covers("H21")
-async def test_of_many_starts_at_once_exactly_one_wins(url: str, database: Path) -> None:
+async def test_of_many_starts_at_once_exactly_one_wins(url: str) -> None:
     async with hosting(url) as host:
         first = await play(host)
         for _ in range(20):
             assert len(await race([host], first.conversation_id, 20)) == 1
-    kinds = rows(database, "SELECT kind FROM chat_entries")
+    kinds = rows(url, "SELECT kind FROM chat_entries")
     assert kinds == [("user",)] * 21
-    assert rows(database, LEASE) == [(None, None, None)]
+    assert rows(url, LEASE) == [(None, None, None)]
 
 
 @pytest.mark.covers("H21")
@@ -77,7 +75,7 @@ async def test_of_starts_in_two_processes_exactly_one_wins(url: str) -> None:
         assert [len(admitted) for admitted in winners] == [1] * 10
 
 
-async def test_first_messages_at_once_make_one_conversation(url: str, database: Path) -> None:
+async def test_first_messages_at_once_make_one_conversation(url: str) -> None:
     gate = Gate()
     async with hosting(url) as one, hosting(url) as two:
         results = await asyncio.gather(
@@ -85,11 +83,11 @@ async def test_first_messages_at_once_make_one_conversation(url: str, database: 
             return_exceptions=True,
         )
         assert sum(isinstance(result, Run) for result in results) == 1
-        assert len(rows(database, "SELECT id FROM chat_conversations")) == 1
+        assert len(rows(url, "SELECT id FROM chat_conversations")) == 1
         gate.may_end.set()
 
 
-async def test_one_request_sent_many_times_is_one_run(url: str, database: Path) -> None:
+async def test_one_request_sent_many_times_is_one_run(url: str) -> None:
     ask = Ask(text="Hi", request_id="r1")
     async with hosting(url) as one, hosting(url) as two:
         results = await asyncio.gather(
@@ -97,15 +95,13 @@ async def test_one_request_sent_many_times_is_one_run(url: str, database: Path) 
         )
         assert len({run.id for run in results}) == 1
         assert len({await read(host, results[0]) for host in (one, two)}) == 1
-    assert rows(database, "SELECT count(*) FROM chat_runs") == [(1,)]
+    assert rows(url, "SELECT count(*) FROM chat_runs") == [(1,)]
 
 
 # --- holders that go away -------------------------------------------------------------------------
 
 
-async def test_a_silent_holder_is_replaced_and_writes_nothing_more(
-    url: str, database: Path
-) -> None:
+async def test_a_silent_holder_is_replaced_and_writes_nothing_more(url: str) -> None:
     clock, gate = Clock(), Gate()
     async with (
         Store.open(url) as store,
@@ -139,20 +135,22 @@ async def test_a_silent_holder_is_replaced_and_writes_nothing_more(
             (5, "assistant", "Here."),
         ]
         assert told(run.window) == told(entries[:3])
-    assert rows(database, "SELECT status, error_code, last_seq, was_lost FROM chat_runs") == [
+    assert rows(
+        url, "SELECT status, error_code, last_seq, was_lost FROM chat_runs ORDER BY started_at"
+    ) == [
         ("interrupted", "interrupted", 6, 1),
         ("done", None, 4, 0),
     ]
 
 
-async def test_a_host_that_opens_ends_the_runs_that_were_left(url: str, database: Path) -> None:
+async def test_a_host_that_opens_ends_the_runs_that_were_left(url: str) -> None:
     clock, gate = Clock(), Gate()
     async with hosting(url, now=clock) as one:
         lost = await one.start(Ask(text="Hi"), ANN, gate.turn)
         clock.move(31)
         async with hosting(url, now=clock) as two:
-            assert rows(database, "SELECT status FROM chat_runs") == [("interrupted",)]
-            assert rows(database, LEASE) == [(None, None, None)]
+            assert rows(url, "SELECT status FROM chat_runs") == [("interrupted",)]
+            assert rows(url, LEASE) == [(None, None, None)]
             assert isinstance(events(await read(two, lost))[-1], Failed)
 
 
@@ -193,7 +191,7 @@ async def test_a_run_that_lost_its_lease_is_stopped(url: str, has_more_to_store:
 
 
 async def test_a_heartbeat_that_fails_is_tried_again(
-    url: str, database: Path, caplog: pytest.LogCaptureFixture
+    url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate = Gate()
     async with (
@@ -203,8 +201,7 @@ async def test_a_heartbeat_that_fails_is_tried_again(
     ):
         run = await host.start(Ask(text="Hi"), ANN, gate.turn)
         await store.writer.submit(lambda _: None)
-        with closing(sqlite3.connect(database, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        async with occupied(url):
             while "could not be renewed" not in caplog.text:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         gate.may_end.set()
@@ -214,7 +211,7 @@ async def test_a_heartbeat_that_fails_is_tried_again(
 async def test_a_heartbeat_behind_the_end_of_a_run_is_not_told_that_it_was_lost(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gate, free = Gate(), threading.Event()
+    gate = Gate()
     async with (
         asyncio.timeout(10),
         Store.open(url) as store,
@@ -223,24 +220,22 @@ async def test_a_heartbeat_behind_the_end_of_a_run_is_not_told_that_it_was_lost(
         run = await host.start(Ask(text="Hi"), ANN, gate.turn)
         await gate.entered.wait()
         await store.writer.submit(lambda _: None)  # all but the end is stored
-        held_up = store.writer.submit(lambda _: free.wait(5))
-        gate.may_end.set()
-        await asyncio.sleep(0.25)  # the end is waiting for the writer, and a heartbeat behind it
-        free.set()
-        await held_up
+        async with occupied(url):
+            gate.may_end.set()
+            await asyncio.sleep(0.25)  # the end waits for the writer, and a heartbeat behind it
         assert events(await read(host, run))[-1] == DONE
         await store.writer.submit(lambda _: None)
     assert "lost its lease" not in caplog.text
 
 
-async def test_a_heartbeat_keeps_a_quiet_run_alive(url: str, database: Path) -> None:
+async def test_a_heartbeat_keeps_a_quiet_run_alive(url: str) -> None:
     gate = Gate()
     async with hosting(url, run_stale_s=0.3) as one, asyncio.timeout(10):
         run = await one.start(Ask(text="Hi"), ANN, gate.turn)
         await gate.entered.wait()
-        beats = {rows(database, LEASE)[0][2]}
+        beats = {rows(url, LEASE)[0][2]}
         while len(beats) < 5:
-            beats.add(rows(database, LEASE)[0][2])
+            beats.add(rows(url, LEASE)[0][2])
             await asyncio.sleep(0.01)
         async with hosting(url, run_stale_s=0.3) as two:
             with pytest.raises(TurnInProgress):
@@ -272,7 +267,7 @@ asyncio.run(main())
 
 
 @pytest.mark.covers("H21")
-async def test_a_killed_process_is_replaced_at_once(url: str, database: Path) -> None:
+async def test_a_killed_process_is_replaced_at_once(url: str) -> None:
     root = Path(__file__).parents[2]
     async with hosting(url) as host, asyncio.timeout(20):
         process = await asyncio.create_subprocess_exec(
@@ -288,7 +283,10 @@ async def test_a_killed_process_is_replaced_at_once(url: str, database: Path) ->
         run = await play(host)
         assert run.conversation_id == lost.conversation_id
         assert numbers(await read(host, lost, live=True)) == [1, 2, 3, 4, 5, 6]
-    assert rows(database, "SELECT status FROM chat_runs") == [("interrupted",), ("done",)]
+    assert rows(url, "SELECT status FROM chat_runs ORDER BY started_at") == [
+        ("interrupted",),
+        ("done",),
+    ]
 
 
 def test_a_process_that_nobody_has_asked_how_it_ended_is_dead() -> None:
@@ -333,19 +331,19 @@ def flush(run: Run, fence: int, clock: Clock) -> Flush:
         conversation_id=run.conversation_id,
         fence=fence,
         frames=[(90, b"id: x:90\ndata: {}\n\n")],
-        entries=[StoredEntry(kind="assistant", seq=90, run_id=RunId("x"), created_at=clock.moment)],
+        entries=[StoredEntry(kind="assistant", seq=90, run_id=run.id, created_at=clock.moment)],
         next_seq=91,
         now=clock.moment,
     )
 
 
-async def test_a_write_with_an_old_fence_changes_nothing(url: str, database: Path) -> None:
+async def test_a_write_with_an_old_fence_changes_nothing(url: str) -> None:
     clock, gate = Clock(), Gate()
     async with Store.open(url) as store, RunHost(store, now=clock) as host:
         run = await host.start(Ask(text="Hi"), ANN, gate.turn)
         tables = ("conversations", "runs", "run_events", "entries")
         await store.writer.submit(lambda _: None)
-        before = [rows(database, f"SELECT * FROM chat_{table}") for table in tables]
+        before = [rows(url, f"SELECT * FROM chat_{table}") for table in tables]
         for fence in (0, 2):
             old = flush(run, fence, clock)
             for job in (
@@ -354,25 +352,49 @@ async def test_a_write_with_an_old_fence_changes_nothing(url: str, database: Pat
             ):
                 with pytest.raises(LeaseLost):
                     await store.writer.submit(job)
-        assert [rows(database, f"SELECT * FROM chat_{table}") for table in tables] == before
+        assert [rows(url, f"SELECT * FROM chat_{table}") for table in tables] == before
         gate.may_end.set()
         assert events(await read(host, run))[-1] == DONE
+
+
+async def test_what_was_stored_before_is_not_stored_again(url: str) -> None:
+    """A commit whose end nobody saw may have been made; more has been shown meanwhile."""
+    clock, gate = Clock(), Gate()
+    async with Store.open(url) as store, RunHost(store, now=clock, grace_s=0) as host:
+        run = await host.start(Ask(text="Hi"), ANN, gate.turn)
+        await store.writer.submit(lambda _: None)
+        first = flush(run, 1, clock)
+        entry = StoredEntry("error", seq=91, run_id=run.id, created_at=clock.moment)
+        more = replace(
+            first,
+            frames=[*first.frames, (91, b"id: x:91\ndata: {}\n\n")],
+            entries=[*first.entries, entry],
+            next_seq=92,
+            is_repeated=True,
+        )
+        for once in (first, more, more):
+            await store.writer.submit(partial(leases.save, flush=once))
+        assert rows(url, "SELECT first_seq, last_seq FROM chat_run_events ORDER BY 1") == [
+            *((1, 3), (90, 90), (91, 91)),
+        ]
+        kept = rows(url, "SELECT seq, kind FROM chat_entries ORDER BY seq")
+        assert kept == [(1, "user"), (90, "assistant"), (91, "error")]
 
 
 # --- closing --------------------------------------------------------------------------------------
 
 
-async def test_closing_lets_a_run_end_within_the_grace(url: str, database: Path) -> None:
+async def test_closing_lets_a_run_end_within_the_grace(url: str) -> None:
     gate = Gate()
     async with hosting(url, grace_s=5) as host:
         run = await host.start(Ask(text="Hi"), ANN, gate.turn)
         asyncio.get_running_loop().call_later(0.05, gate.may_end.set)
         await host.close()
         assert events(await read(host, run))[-1] == DONE
-    assert rows(database, "SELECT status FROM chat_runs") == [("done",)]
+    assert rows(url, "SELECT status FROM chat_runs") == [("done",)]
 
 
-async def test_closing_interrupts_what_does_not_end(url: str, database: Path) -> None:
+async def test_closing_interrupts_what_does_not_end(url: str) -> None:
     before = asyncio.all_tasks()
     gate = Gate()
     async with hosting(url) as host:
@@ -390,50 +412,40 @@ async def test_closing_interrupts_what_does_not_end(url: str, database: Path) ->
     assert isinstance(last, Failed)
     assert last.code == "interrupted"
     assert asyncio.all_tasks() == before
-    assert rows(database, "SELECT status, was_lost FROM chat_runs") == [("interrupted", 0)]
-    assert rows(database, LEASE) == [(None, None, None)]
+    assert rows(url, "SELECT status, was_lost FROM chat_runs") == [("interrupted", 0)]
+    assert rows(url, LEASE) == [(None, None, None)]
     async with hosting(url) as host:
         assert await read(host, run) == seen
         assert await read(host, run, after=numbers(seen)[-1]) == b""
 
 
-async def test_closing_while_an_end_is_being_stored_changes_nothing(
-    url: str, database: Path
-) -> None:
-    entered, may_go = threading.Event(), threading.Event()
-
-    def hold(_: sqlite3.Connection) -> None:
-        entered.set()
-        assert may_go.wait(5)
-
-    async def turn(run: Run) -> AsyncGenerator[Event | NewEntry]:
-        held.append(store.writer.submit(hold))
-        yield DONE
-
-    held: list[asyncio.Future[None]] = []
+async def test_closing_while_an_end_is_being_stored_changes_nothing(url: str) -> None:
+    gate = Gate()
     async with Store.open(url) as store, RunHost(store, grace_s=0) as host, asyncio.timeout(5):
-        run = await host.start(Ask(text="Hi"), ANN, turn)
-        assert await asyncio.to_thread(entered.wait, 5)
+        run = await host.start(Ask(text="Hi"), ANN, gate.turn)
+        await store.writer.submit(lambda _: None)
         async with asyncio.TaskGroup() as group:
-            group.create_task(host.close())
-            await asyncio.sleep(0.05)
-            may_go.set()
-        assert events(await read(host, run)) == [DONE]
-    assert rows(database, "SELECT status FROM chat_runs") == [("done",)]
+            async with occupied(url):
+                gate.may_end.set()
+                await asyncio.sleep(0.05)  # the end waits for the writer
+                group.create_task(host.close())
+                await asyncio.sleep(0.05)
+        assert events(await read(host, run))[-1] == DONE
+    assert rows(url, "SELECT status FROM chat_runs") == [("done",)]
 
 
-async def test_closing_waits_for_a_request_that_is_being_admitted(url: str, database: Path) -> None:
+async def test_closing_waits_for_a_request_that_is_being_admitted(url: str) -> None:
     async with hosting(url) as host:
         async with asyncio.TaskGroup() as group:
             start = group.create_task(host.start(Ask(text="Hi"), ANN, Gate().turn))
             await asyncio.sleep(0)
             await host.close()
         assert isinstance(start.result(), Run)
-    assert rows(database, "SELECT status FROM chat_runs") == [("interrupted",)]
-    assert rows(database, LEASE) == [(None, None, None)]
+    assert rows(url, "SELECT status FROM chat_runs") == [("interrupted",)]
+    assert rows(url, LEASE) == [(None, None, None)]
 
 
-async def test_a_run_that_has_said_its_end_is_not_interrupted(url: str, database: Path) -> None:
+async def test_a_run_that_has_said_its_end_is_not_interrupted(url: str) -> None:
     cleaning = asyncio.Event()
 
     async def turn(run: Run) -> AsyncGenerator[Event | NewEntry]:
@@ -446,7 +458,7 @@ async def test_a_run_that_has_said_its_end_is_not_interrupted(url: str, database
         await cleaning.wait()
         await host.close()
         assert isinstance(events(await read(host, run))[-1], Done)
-    assert rows(database, "SELECT status FROM chat_runs") == [("done",)]
+    assert rows(url, "SELECT status FROM chat_runs") == [("done",)]
 
 
 async def test_the_bodys_own_exception_leaves_the_host_as_it_is(url: str) -> None:

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from databases import execute, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from turns import (
@@ -22,7 +23,6 @@ from turns import (
     numbers,
     play,
     read,
-    rows,
     script,
     told,
 )
@@ -78,14 +78,12 @@ async def assert_every_cut_heals(host: RunHost, run: RunHandle, whole: bytes, li
 
 
 @pytest.mark.parametrize("live", [False, True])
-async def test_a_cut_at_each_event_heals_from_memory_and_from_the_log(
-    url: str, database: Path, live: bool
-) -> None:
+async def test_a_cut_at_each_event_heals_from_memory_and_from_the_log(url: str, live: bool) -> None:
     async with Store.open(url) as store, RunHost(store) as host:
         run = await host.start(Ask(text="Hi"), ANN, stored_script(store, ITEMS))
         whole = await read(host, run, live=live)
         await assert_every_cut_heals(host, run, whole, live)
-    assert len(rows(database, "SELECT 1 FROM chat_run_events")) == 4
+    assert len(rows(url, "SELECT 1 FROM chat_run_events")) == 4
     async with hosting(url) as host:
         await assert_every_cut_heals(host, await host.find(run.id, ANN), whole, live)
 
@@ -243,20 +241,15 @@ async def test_whoever_saw_more_of_a_lost_run_than_was_stored_is_resynced(url: s
 async def test_a_deleted_run_is_not_found(url: str) -> None:
     async with Store.open(url) as store, RunHost(store, kept_runs=0) as host:
         run = await play(host)
-
-        await store.writer.submit(lambda db: db.execute("DELETE FROM chat_conversations").close())
+        execute(url, "DELETE FROM chat_conversations")
         for after in (0, 9):
             with pytest.raises(NotFound):
                 await read(host, run, after=after)
-        assert await store.read(
-            lambda db: [
-                db.execute(f"SELECT count(*) FROM chat_{name}").fetchone()[0]
-                for name in ("runs", "run_events", "entries")
-            ]
-        ) == [0, 0, 0]
+    for name in ("runs", "run_events", "entries"):
+        assert rows(url, f"SELECT count(*) FROM chat_{name}") == [(0,)]
 
 
-async def test_an_unread_run_ends_all_the_same(url: str, database: Path) -> None:
+async def test_an_unread_run_ends_all_the_same(url: str) -> None:
     ended = asyncio.Event()
 
     async def turn(run: Run) -> AsyncGenerator[Event | NewEntry]:
@@ -267,4 +260,4 @@ async def test_an_unread_run_ends_all_the_same(url: str, database: Path) -> None
     async with hosting(url, grace_s=5) as host, asyncio.timeout(5):
         await host.start(Ask(text="Hi"), ANN, turn)
         await ended.wait()
-    assert rows(database, "SELECT status, last_seq FROM chat_runs") == [("done", 5)]
+    assert rows(url, "SELECT status, last_seq FROM chat_runs") == [("done", 5)]

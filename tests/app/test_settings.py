@@ -246,6 +246,20 @@ def test_what_is_printed_of_settings_holds_no_secret() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("sqlite:///chat.db", "sqlite:///chat.db"),
+        ("postgres://u:p@h/d", "postgresql+asyncpg://u:p@h/d"),
+        ("postgresql://h/d?sslmode=require", "postgresql+asyncpg://h/d?ssl=require"),
+        ("postgresql+asyncpg://h/d?a=1&sslmode=b", "postgresql+asyncpg://h/d?a=1&ssl=b"),
+        ("postgresql+psycopg://h/d?sslmode=b", "postgresql+psycopg://h/d?sslmode=b"),
+    ],
+)
+def test_a_server_may_be_named_in_any_of_the_usual_ways(given: str, url: str) -> None:
+    assert load(database_url=given).chat_database_url == url
+
+
+@pytest.mark.parametrize(
     ("text", "hosts"),
     [
         ("", ()),

@@ -14,8 +14,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from clients import CLIENTS, Client, SocketClient, for_a_while, load, newcomers, visit
+from counting import aggregate_shares
 from figures import Figure, Must, load_table, must_table, ratios
+from finding import index_ms, search_ms
 from parts import loop_cpu_us, storing_cpu_us
+from postgres import running
+from reading import query_ms, reading_shares
 from serving import Server, serving
 
 from app.demo import DEMOS
@@ -144,10 +148,33 @@ def _load_musts(loads: dict[str, list[Figure]]) -> Iterator[Must]:
 
 def _part_musts() -> Iterator[Must]:
     """Measure the parts of a turn alone, in this process."""
-    stored = [asyncio.run(storing_cpu_us(CLIENTS)) for _ in range(_REPEATS)]
-    yield Must("T8 CPU of storing a turn", 900, ".0f", " us", stored)
+    yield from _storing_musts()
     loops = [asyncio.run(loop_cpu_us()) for _ in range(_REPEATS)]
     yield Must("T10 CPU of a turn in the loop", 300, ".0f", " us", loops)
+    searches = [search_ms() for _ in range(_REPEATS)]
+    yield Must("T14 CPU of a search among 1,000 managers", 1.5, ".3f", " ms", searches)
+    indexes = [index_ms(number) for number in range(_REPEATS)]
+    yield Must("T15 CPU of an index of 1,000 managers", 300, ".0f", " ms", indexes)
+    with tempfile.TemporaryDirectory() as folder:
+        shares = aggregate_shares(Path(folder), _REPEATS)
+        queries = query_ms(Path(folder), _REPEATS)
+        pages = reading_shares(Path(folder), _REPEATS)
+    yield Must("CPU of an aggregate over all flights / by hand", 1.3, ".2f", "x", shares)
+    yield Must("T9 CPU of a query of 20 rows", 1.0, ".2f", " ms", queries)
+    yield Must("CPU of a page of 200 rows and its count / by hand", 3, ".2f", "x", pages)
+
+
+def _storing_musts() -> Iterator[Must]:
+    """Store turns on a SQLite file and on PostgreSQL in turns, on a fresh database each time."""
+    on_file: list[float] = []
+    on_server: list[float] = []
+    with tempfile.TemporaryDirectory() as folder, running() as server:
+        for number in range(_REPEATS):
+            url = f"sqlite+aiosqlite:///{folder}/{number}.db"
+            on_file.append(asyncio.run(storing_cpu_us(CLIENTS, url)))
+            on_server.append(asyncio.run(storing_cpu_us(CLIENTS, server.create())))
+    yield Must("T8 CPU of storing a turn, SQLite", 900, ".0f", " us", on_file)
+    yield Must("T8 CPU of storing a turn, PostgreSQL", 1500, ".0f", " us", on_server)
 
 
 def main() -> None:

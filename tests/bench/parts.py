@@ -1,7 +1,6 @@
 """Parts of a turn without the rest, in this process: the loop, and storing a turn."""
 
 import asyncio
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable
 
@@ -14,6 +13,7 @@ from providers.base import Message
 from schema.events import Actor, Ask, Event, Json, JsonObject
 from schema.query import Reader
 from schema.tools import Tool, ToolContext, ToolRegistry, data_tools
+from schema.views import View
 
 _LOOPS = 2_000
 _STORED = 400
@@ -23,7 +23,7 @@ _WARM = 10
 
 async def loop_cpu_us() -> float:
     """Return the processor time of one turn of the loop alone, its tool answering at once."""
-    turn = await _loop_turn()
+    turn = _loop_turn()
     start = time.process_time()
     for _ in range(_LOOPS):
         async for _ in turn():
@@ -31,17 +31,17 @@ async def loop_cpu_us() -> float:
     return (time.process_time() - start) / _LOOPS * 1e6
 
 
-async def storing_cpu_us(at_once: int) -> float:
+async def storing_cpu_us(at_once: int, url: str) -> float:
     """Return the processor time of storing one turn, all threads, user and system.
 
-    Included is all that ``RunHost`` and ``Store`` do for a turn, on a file with
-    ``synchronous=FULL``: admission (lease, run, question, window), numbering and encoding the
-    events, joining the text, the event log and entries on the way and at the end, all commits in
-    the writer's thread, and one tail that waits for the end. The turn yields what the loop yielded
-    once, so no provider, tool or loop is at work, and there is no HTTP. ``at_once`` conversations
-    are at work at the same time and share commits.
+    Included is all that ``RunHost`` and ``Store`` do for a turn on a fresh database (a SQLite file
+    with ``synchronous=FULL``, or PostgreSQL, whose server's own time does not count): admission
+    (lease, run, question, window), numbering and encoding the events, joining the text, the event
+    log and entries on the way and at the end, all commits, and one tail that waits for the end.
+    The turn yields what the loop yielded once, so no provider, tool or loop is at work, and there
+    is no HTTP. ``at_once`` conversations are at work at the same time and share commits.
     """
-    items = [item async for item in (await _loop_turn())()]
+    items = [item async for item in _loop_turn()()]
 
     async def turn(_: Run) -> AsyncGenerator[Event | NewEntry]:
         for item in items:
@@ -59,18 +59,16 @@ async def storing_cpu_us(at_once: int) -> float:
             for n in range(at_once):
                 group.create_task(talk(host, f"visitor {n}", turns))
 
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite+aiosqlite:///{folder}/storing.db"
-        await migrate(url)
-        async with Store.open(url) as store, RunHost(store) as host:
-            await talk_all(host, _WARM)
-            turns = _STORED // at_once
-            start = time.process_time()
-            await talk_all(host, turns)
-            return (time.process_time() - start) / (turns * at_once) * 1e6
+    await migrate(url)
+    async with Store.open(url) as store, RunHost(store) as host:
+        await talk_all(host, _WARM)
+        turns = _STORED // at_once
+        start = time.process_time()
+        await talk_all(host, turns)
+        return (time.process_time() - start) / (turns * at_once) * 1e6
 
 
-async def _loop_turn() -> Callable[[], AsyncGenerator[Event | NewEntry]]:
+def _loop_turn() -> Callable[[], AsyncGenerator[Event | NewEntry]]:
     """Make what starts a turn of the loop: one query, answered at once, and an answer."""
     supplier: Json = {"name": "Supplier 1"}
     rows: Json = [
@@ -84,7 +82,7 @@ async def _loop_turn() -> Callable[[], AsyncGenerator[Event | NewEntry]]:
     tools = ToolRegistry([Tool("query", "Reads rows.", parameters, query)])
     reader = Reader(bench_managers(), database_url="sqlite:///unused.db")
     actor = Actor("session", "bench")
-    context = ToolContext(actor, await reader.view(actor), reader)
+    context = ToolContext(actor, View(actor, reader.index, {}, {}, ""), reader)
 
     def turn() -> AsyncGenerator[Event | NewEntry]:
         budget = Budget(8, 18, asyncio.get_running_loop().time() + 300)

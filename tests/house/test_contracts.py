@@ -26,6 +26,7 @@ BREACHES = {
     "doors to sqlmodel": ("schema/tools.py", "import sqlmodel"),
     "doors to strawberry": ("schema/index.py", "import strawberry.types"),
     "doors to joserfc": ("app/identity.py", "def late():\n    import joserfc"),
+    "doors to tortoise": ("schema/sources.py", "def late():\n    from tortoise import fields"),
     "no door yet": ("providers/base.py", "def late():\n    import litellm"),
 }
 

@@ -51,7 +51,9 @@ def effects_of(code: str, folder: Path) -> dict[str, list[str]]:
     return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("module", ["app.main", "app.cli", "schema", "providers.base"])
+@pytest.mark.parametrize(
+    "module", ["app.main", "app.cli", "app.demo.toy", "schema", "providers.base"]
+)
 def test_an_import_has_no_effect(module: str, tmp_path: Path) -> None:
     assert effects_of(f"import {module}", tmp_path) == NOTHING
     assert [file.name for file in tmp_path.iterdir()] == [".env"]

@@ -10,6 +10,7 @@ from schema import Managers
 from schema.events import JsonObject
 
 DISCOVERY = {"find_path", "get_manager_schema", "query", "search_managers"}
+WITH_O: JsonObject = {"name__icontains": "o"}
 DIRECT = {"tool_strategy": "direct"}
 
 
@@ -17,10 +18,12 @@ DIRECT = {"tool_strategy": "direct"}
 async def test_a_direct_tool_answers_as_query_does(
     transport: Transport, manufacturing_url: str
 ) -> None:
-    asked: JsonObject = {"fields": ["name"], "filters": {"name__icontains": "o"}, "limit": 2}
     async with open_chat(transport, manufacturing, manufacturing_url, **DIRECT) as chat:
         chat.model.will(
-            [call("query", manager="Part", **asked), call("query_part", **asked)],
+            [
+                call("query", manager="Part", fields=["name"], filters=WITH_O, limit=2),
+                call("query_part", fields=["name"], filters=WITH_O, limit=2),
+            ],
             [call("query_part", limit=0), call("query_part", manager="Material")],
             say("Done."),
         )

@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import closing
 
 import httpx
 import pytest
+from databases import ON_BOTH, execute
 from transports import Chat, HttpVisitor, Transport, open_chat
 
 import app.routes
@@ -268,6 +267,7 @@ async def test_a_client_that_does_not_read_is_let_go(
     assert "Traceback" not in caplog.text
 
 
+@ON_BOTH
 @pytest.mark.covers("H23", "P19", "P42")
 async def test_a_log_that_can_not_be_read_is_said_and_not_an_empty_answer(
     manufacturing_url: str,
@@ -276,10 +276,8 @@ async def test_a_log_that_can_not_be_read_is_said_and_not_an_empty_answer(
         chat.model.will(say("a"))
         asked = await chat.browser.post("/chat/", {"text": "hi", "request_id": "r1"})
         cookies = chat.browser.client.cookies
-    path = manufacturing_url.removeprefix("sqlite+aiosqlite:///")
     async with open_chat("http", managers, manufacturing_url) as chat:
-        with closing(sqlite3.connect(path)) as file:
-            file.execute("ALTER TABLE chat_run_events RENAME TO elsewhere")
+        execute(manufacturing_url, "ALTER TABLE chat_run_events RENAME TO elsewhere")
         chat.browser.client.cookies = cookies
         run = asked.headers["x-run-id"]
         resumed = await chat.browser.client.get(f"/chat/runs/{run}/events/")
@@ -351,15 +349,12 @@ async def test_a_message_that_can_not_be_stored_is_one_error(
     transport: Transport, manufacturing_url: str, table: str
 ) -> None:
     async with open_chat(transport, managers, manufacturing_url) as chat:
-        path = manufacturing_url.removeprefix("sqlite+aiosqlite:///")
-        with closing(sqlite3.connect(path)) as file:
-            file.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+        execute(manufacturing_url, f"ALTER TABLE {table} RENAME TO elsewhere")
         (event,) = await chat.ask("hi")
         assert isinstance(event, Failed)
         assert event.code == "try_again"
         assert table not in event.message
-        with closing(sqlite3.connect(path)) as file:
-            file.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
+        execute(manufacturing_url, f"ALTER TABLE elsewhere RENAME TO {table}")
         chat.model.will(say("a"))
         assert (await chat.ask("hi"))[-1].type == "done"
 

@@ -1,7 +1,7 @@
 """What is not exposed is nowhere, and what is written in rows stays in rows."""
 
 import pytest
-import sqlalchemy as sa
+from databases import execute
 from transports import Chat, kinds, open_chat, results, rows
 
 from app.demo.manufacturing import managers
@@ -134,10 +134,7 @@ async def test_a_page_is_capped_and_counts_what_lies_behind_it(chat: Chat) -> No
 async def test_row_text_reaches_a_model_as_a_tool_result_only(
     chat: Chat, manufacturing_url: str
 ) -> None:
-    engine = sa.create_engine(manufacturing_url.replace("+aiosqlite", ""))
-    with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE part SET name = :text WHERE id = 3"), {"text": POISON})
-    engine.dispose()
+    execute(manufacturing_url, f"UPDATE part SET name = '{POISON}' WHERE id = 3")
     chat.model.will(
         call("query", manager="Part", filters={"id": 3}),
         call("mutate", mutation="wipeParts", input={}),

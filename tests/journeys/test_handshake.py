@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+from databases import rows
 from jwts import rsa, sign
 from sockets import Socket, events_in
 from starlette.types import Message
@@ -288,9 +287,7 @@ async def test_a_visitor_that_comes_back_goes_on_in_the_same_conversation(
         "What number?",
         "Sure?",
     ]
-    path = manufacturing_url.removeprefix("sqlite+aiosqlite:///")
-    with closing(sqlite3.connect(path)) as file:
-        assert file.execute("SELECT count(*) FROM chat_conversations").fetchone() == (1,)
+    assert rows(manufacturing_url, "SELECT count(*) FROM chat_conversations") == [(1,)]
 
 
 # --- other servers --------------------------------------------------------------------------------

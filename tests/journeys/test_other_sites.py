@@ -5,13 +5,12 @@ Each way is the request that a browser makes of it, header by header. A page can
 would send it, and also where one would not.
 """
 
-import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import closing
 from dataclasses import dataclass, field
 
 import httpx
 import pytest
+from databases import rows
 from sockets import open_socket
 from transports import Chat, HttpVisitor, open_chat
 from websockets.exceptions import InvalidStatus
@@ -97,11 +96,8 @@ async def known(manufacturing_url: str) -> AsyncGenerator[tuple[HttpVisitor, Cha
 
 
 def _state(url: str) -> list[object]:
-    with closing(sqlite3.connect(url.removeprefix("sqlite+aiosqlite:///"))) as file:
-        return [
-            file.execute(f"SELECT * FROM {table}").fetchall()
-            for table in ("chat_conversations", "chat_runs", "chat_entries")
-        ]
+    tables = ("chat_conversations", "chat_runs", "chat_entries")
+    return [rows(url, f"SELECT * FROM {table}") for table in tables]
 
 
 @pytest.mark.covers("C7-6")

@@ -10,6 +10,7 @@ from app.demo.manufacturing import managers
 from providers.base import ChatEvent, DoneEvent, Message, TextChunkEvent, ToolCallEvent
 from providers.scripted import call, emit, say
 from schema.events import Done, Failed, Json, JsonObject, ToolCall, ToolDefinition, Usage
+from schema.tools import data_tools
 
 NO_TEXT = cast("str", 5)  # untyped provider code may hand over this and all that follows
 NO_EVENT = cast("ChatEvent", {"type": "text_chunk", "content": "hi"})  # a dict of that shape
@@ -133,6 +134,6 @@ async def test_a_provider_that_works_in_its_lists_works_in_its_own(
             assert kinds(events) == ["tool_call", "tool_result", "text_chunk", "done"]
             assert events[-1] == Done(usage=Usage())
     assert provider.asked == 2 * [
-        (["system", "user"], 4),
-        (["system", "user", "assistant", "tool"], 4),
+        (["system", "user"], len(data_tools())),
+        (["system", "user", "assistant", "tool"], len(data_tools())),
     ]

@@ -4,6 +4,7 @@ import asyncio
 
 import httpx
 import pytest
+from databases import ON_BOTH
 from transports import HttpVisitor, events_of, kinds, open_chat
 
 from app.demo.manufacturing import managers
@@ -21,6 +22,7 @@ def _id(frame: bytes) -> str:
     return frame.partition(b"\n")[0].removeprefix(b"id: ").decode()
 
 
+@ON_BOTH
 @pytest.mark.parametrize("live", [False, True])
 async def test_a_stream_cut_at_any_event_is_joined_from_memory_and_from_the_log(
     manufacturing_url: str, *, live: bool
@@ -122,6 +124,7 @@ async def test_another_runs_id_reads_the_run_from_its_start(manufacturing_url: s
         assert broken.status_code == 422
 
 
+@ON_BOTH
 async def test_a_repeated_request_is_answered_by_its_first_run(manufacturing_url: str) -> None:
     async with open_chat("sse", managers, manufacturing_url) as chat:
         chat.model.will(say("once"))

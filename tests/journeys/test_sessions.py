@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+from databases import ON_BOTH
 from sockets import open_socket
 from transports import Chat, HttpVisitor, events_of, open_chat, results
 from websockets.exceptions import InvalidStatus
@@ -202,6 +203,7 @@ async def test_a_sign_in_rotates_the_session_and_starts_fresh(
     assert own.status_code == 200
 
 
+@ON_BOTH
 async def test_a_sign_in_takes_the_visitors_history_along_if_asked_to(
     door: tuple[HttpVisitor, Chat],
 ) -> None:

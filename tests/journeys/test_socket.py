@@ -4,13 +4,13 @@ import asyncio
 import logging
 import random
 import secrets
-import sqlite3
 import time
 from collections.abc import AsyncGenerator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from databases import execute
 from processes import UVICORN, serving
 from sockets import Socket, code, events_in, open_socket
 from transports import Chat, WsVisitor, answer, kinds, open_chat
@@ -183,17 +183,14 @@ async def test_a_log_that_can_not_be_read_is_said_and_the_socket_stays(
         await socket.ask("hi", request_id="r1")
         run_id = (await socket.receive_turn())[0].run_id or ""
         cookies = chat.page.cookies
-    path = manufacturing_url.removeprefix("sqlite+aiosqlite:///")
     async with open_chat("ws", managers, manufacturing_url) as chat:
         chat.page.cookies = cookies
         socket = await chat.page.connect()
-        with closing(sqlite3.connect(path)) as file:
-            file.execute("ALTER TABLE chat_run_events RENAME TO elsewhere")
+        execute(manufacturing_url, "ALTER TABLE chat_run_events RENAME TO elsewhere")
         await socket.attach(run_id)
         told = await socket.receive()
         assert (code(told), told.run_id, told.seq) == ("try_again", run_id, None)
-        with closing(sqlite3.connect(path)) as file:
-            file.execute("ALTER TABLE elsewhere RENAME TO chat_run_events")
+        execute(manufacturing_url, "ALTER TABLE elsewhere RENAME TO chat_run_events")
         await socket.ask("hi", request_id="r1")
         assert answer(events_in(await socket.receive_turn())) == "a"
 

@@ -3,11 +3,13 @@
 import re
 
 import pytest
+from databases import ON_BOTH
 from transports import Chat, Transport, answer, kinds, merged, open_chat, results, rows
 
 from app.demo.manufacturing import managers
 from providers.scripted import call, cut, fail, say, spend
 from schema.events import Done, Failed, Json, JsonObject, TextChunk, ToolCall, ToolResult, Usage
+from schema.tools import data_tools
 
 ALUMINUM: JsonObject = {"parts__material__name": "Aluminum"}
 
@@ -50,6 +52,7 @@ async def test_a_completion_that_ends_without_its_end_is_a_provider_failure(chat
     assert events[-1].code == "provider_failed"
 
 
+@ON_BOTH
 @pytest.mark.covers("C7-8")
 async def test_a_visitor_continues_the_conversation_and_another_one_does_not(chat: Chat) -> None:
     chat.model.will(say("Noted."), say("42."), say("Which one?"))
@@ -121,6 +124,7 @@ async def test_the_next_round_sees_the_call_and_its_result_as_structure(chat: Ch
     assert later[2:4] == (declared, answered)
 
 
+@ON_BOTH
 @pytest.mark.covers("C7-21")
 async def test_a_batch_of_reads_shows_all_calls_then_all_results_in_order(chat: Chat) -> None:
     names = ["Steel", "Copper", "Aluminum"]
@@ -170,7 +174,7 @@ async def test_a_model_that_insists_on_an_unknown_tool_runs_into_the_budget(
     assert isinstance(events[-1], Failed)
     assert events[-1].code == "tool_retry_limit"
     assert len(chat.model.requests) == 4
-    assert [len(request.tools) for request in chat.model.requests] == [4, 4, 4, 0]
+    assert [len(request.tools) for request in chat.model.requests] == [*3 * [len(data_tools())], 0]
 
 
 @pytest.mark.covers("C7-20")
@@ -194,7 +198,7 @@ async def test_the_last_read_of_the_budget_still_gets_its_answer(
     async with open_chat(transport, managers, manufacturing_url, max_retries_per_message=2) as chat:
         chat.model.will([call("query", manager="Part", limit=1)] * 2, say("Two."))
         assert kinds(await chat.ask("parts"))[-2:] == ["text_chunk", "done"]
-        assert [len(request.tools) for request in chat.model.requests] == [4, 0]
+        assert [len(request.tools) for request in chat.model.requests] == [len(data_tools()), 0]
 
 
 async def test_a_turn_that_uses_up_its_rounds_ends(

@@ -215,6 +215,16 @@ BOXES = [
 ]
 PAYROLL = [Payroll(id=1, supplier_id=1, salary=1)]
 
-ROWS: list[list[Shop]] = [
+_ROWS: list[list[Shop]] = [
     [*MATERIALS], [*SUPPLIERS], [*PARTS], [*PROJECTS], [*ITEMS], [*SHELVES], [*BOXES], [*PAYROLL],
 ]  # fmt: skip
+
+
+def rows_for(dialect: str) -> list[list[Shop]]:
+    """The rows, as far as a database can hold them: PostgreSQL has no NUL, and no NaN in JSON."""
+    if dialect == "sqlite":
+        return _ROWS
+    nut = PARTS[3].model_copy(
+        update={"notes": "a␀b", "extra": {"n": None, "big": BIG, "list": [1, "x"]}}
+    )
+    return [[nut if row is PARTS[3] else row for row in rows] for rows in _ROWS]

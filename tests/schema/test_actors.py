@@ -115,7 +115,8 @@ async def test_an_actor_for_whom_it_is_not_hidden_has_all_of_it(shop_url: str) -
     async with context(shop_url, managers(), BUYER) as buyer:
         for tool, args in HIDDEN:
             if args.get("manager") not in ("Suplier",):
-                assert not str(await answer(buyer, tool, args)).startswith("retry"), args
+                told = str(await answer(buyer, tool, args))
+                assert not told.startswith("invalid_arguments"), (args, told)
         found = await answer(
             buyer,
             "query",
@@ -142,7 +143,11 @@ async def explodes_later(actor: Actor) -> object:
     raise RuntimeError("CANARY")
 
 
-@pytest.mark.parametrize("broken", [explodes, explodes_later])
+def has_no_truth(actor: Actor) -> object:
+    return sa.column("owner") > actor.subject
+
+
+@pytest.mark.parametrize("broken", [explodes, explodes_later, has_no_truth])
 async def test_a_rule_that_fails_hides(shop_url: str, broken: Rule) -> None:
     managers = Managers()
     managers.expose(Part, hide={"cost": broken, "price": lambda actor: None})
@@ -152,6 +157,22 @@ async def test_a_rule_that_fails_hides(shop_url: str, broken: Rule) -> None:
         columns = buyer.view.managers["Part"].columns
         assert ("cost" in columns, "price" in columns) == (False, True)
         assert "CANARY" not in str(await answer(buyer, "query", {"manager": "Supplier"}))
+
+
+async def test_a_rule_that_gives_on_a_coroutine_means_what_that_says(shop_url: str) -> None:
+    def gives_on(rule: Rule) -> Rule:
+        async def answer(actor: Actor) -> object:
+            return rule(actor)
+
+        return answer
+
+    managers = Managers()
+    managers.expose(Part, hide={"cost": gives_on(has("suppliers"))})
+    managers.expose(Supplier, readers=gives_on(has("suppliers")))
+    for actor, expected in ((ADA, ["Part"]), (BUYER, ["Part", "Supplier"])):
+        async with context(shop_url, managers, actor) as mine:
+            assert [*mine.view.managers] == expected
+            assert ("cost" in mine.view.managers["Part"].columns) is (actor is ADA)
 
 
 async def test_a_manager_without_a_column_left_is_not_there(shop_url: str) -> None:
@@ -318,6 +339,7 @@ async def test_once_there_are_tenants_every_manager_says_whose_rows_it_has() -> 
         ("country", "does not lead to one column"),
         ("invoices__total", "does not lead to one column"),
         ("name__icontains", "does not lead to one column"),
+        ("", "an empty tenant="),
     ],
 )
 async def test_a_tenant_that_leads_nowhere_stops_the_start(

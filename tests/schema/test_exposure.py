@@ -192,7 +192,6 @@ def _expose_named(part: str, material: str) -> Callable[[Managers], None]:
         (_expose(Part, name="Teil-Ä"), "can't be a manager's name", "ASCII letters"),
         (_expose(Part, name="Query"), "can't be a manager's name", "ASCII letters"),
         (_expose(Part, name="None"), "None can't be a manager's name", "no word of Python"),
-        (_expose(Part, name="list"), "list can't be a manager's name", "no word of Python"),
         (_expose_named("A_b", "AB"), "Material is exposed as AB, which is taken", "another name="),
         (_expose(Part, hide=("prise",)), "'prise', which Part does not have", "id, .*price"),
         (_expose(Part, visible=3), "visible= that can't be called", "function of the actor"),
@@ -238,3 +237,12 @@ def test_the_data_is_where_the_sessions_are(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigurationError, match="not bound to an engine"):
         Managers(async_sessionmaker()).urls(chat)
+
+
+@pytest.mark.parametrize("name", ["Warning", "int", "list", "type"])
+def test_a_manager_may_be_called_like_a_builtin_of_python(name: str) -> None:
+    managers = Managers()
+    managers.expose(Part, name=name)
+    managers.expose(Material)
+    text = Reader(managers, database_url="").graphql.as_str()
+    assert f"parts(limit: Int! = 20): [{name}!]" in text

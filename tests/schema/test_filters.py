@@ -7,10 +7,10 @@ import pytest
 from schema import ToolRetry
 from schema.events import Json, JsonObject
 from schema.filters import MAX_CONDITIONS, MAX_LIST
+from tests.schema.conftest import Query
 from tests.schema.shop import BIG, LARGEST
 
 Names = Callable[..., Awaitable[list[Json]]]
-Query = Callable[..., Awaitable[JsonObject]]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,10 @@ Query = Callable[..., Awaitable[JsonObject]]
         ({"extra__isnull": False}, ["100%_Nut"]),
         ({"id": BIG}, ["Straße"]),
         ({"id": str(LARGEST)}, ["Zahn"]),
+        ({"material_id": 2**40}, []),
+        ({"stock__lt": -(2**40)}, []),
+        ({"price": "1.104"}, []),
+        ({"price__lt": "1e30", "stock": 5}, ["Bolt"]),
         ({"material__name": "Aluminum"}, ["Bearing", "Straße", "Zahn"]),
         ({"material__name__icontains": "ALU", "stock": 0}, ["Bearing"]),
         ({"material__isnull": True}, ["100%_Nut"]),
@@ -135,7 +139,7 @@ async def test_unknown_and_hidden_names_are_refused_alike(
         await names("Part", **filters)
 
 
-@pytest.mark.covers("C7-11", "H40", "H41")
+@pytest.mark.covers("C7-11", "H40", "H41", "H42", "H47")
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
@@ -157,6 +161,11 @@ async def test_unknown_and_hidden_names_are_refused_alike(
         ({"id": 2**63}, "fits in 64 bits"),
         ({"id": str(-(2**63) - 1)}, "fits in 64 bits"),
         ({"id": "9" * 5000}, "fits in 64 bits"),
+        ({"stock": {}}, "must be an integer"),
+        ({"stock": "many"}, "must be an integer"),
+        ({"ratio": "many"}, "must be a number"),
+        ({"ratio": 1e308 * 10}, "must be a finite number"),
+        ({"ratio": "1e309"}, "must be a number of sensible size"),
         ({"price": True}, "must be a number"),
         ({"price": "abc"}, "must be a number"),
         ({"price": "NaN"}, "must be a number"),

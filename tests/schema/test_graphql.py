@@ -90,6 +90,14 @@ async def test_uses_of_one_list_under_two_names_are_read_together(context: ToolC
     }
 
 
+async def test_a_variable_that_is_left_out_leaves_the_limit_of_a_list_out(
+    context: ToolContext,
+) -> None:
+    document = "query ($most: Int) { projectList(limit: 1) { parts(limit: $most) { id } } }"
+    data = await ask(context, document)
+    assert data == {"projectList": [{"parts": [{"id": 1}, {"id": 3}]}]}
+
+
 async def test_a_selection_of_nothing_but_the_type_works(context: ToolContext) -> None:
     data = await ask(context, "{ shelfList { __typename } }")
     assert data == {"shelfList": [{"__typename": "Shelf"}] * 2}

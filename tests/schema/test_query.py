@@ -1,19 +1,15 @@
 """The query tool: fields, nested rows, order, pages, and what it refuses."""
 
-import sqlite3
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-
 import pytest
+import sqlalchemy as sa
+from sqlmodel import col
 
 from schema import Managers, ToolRetry
-from schema.events import Json, JsonObject
+from schema.events import Json
 from schema.query import QueryRequest, Reader
 from schema.request import MAX_NESTED
-from tests.schema.conftest import ADA
-from tests.schema.shop import BIG, LARGEST, Part
-
-Query = Callable[..., Awaitable[JsonObject]]
+from tests.schema.conftest import ADA, Query, Write
+from tests.schema.shop import BIG, LARGEST, Part, Project, ProjectPart
 
 
 async def test_a_page_has_rows_a_total_and_an_opaque_id(query: Query) -> None:
@@ -132,6 +128,25 @@ async def test_pages_over_ties_give_every_row_once(query: Query) -> None:
     assert seen == [4, 1, 2, 3, str(BIG), str(LARGEST)]
 
 
+@pytest.mark.covers("C7-13", "H45")
+async def test_pages_stay_whole_while_rows_are_changed(query: Query, write: Write) -> None:
+    ids = range(1_000, 1_500)
+    rows = [{"id": n, "name": "same", "price": 5, "stock": 1} for n in ids]
+    await write(sa.insert(Part), rows)
+    seen: list[Json] = []
+    for offset in range(0, 500, 7):
+        page = await query(
+            "Part", fields=["id"], filters={"name": "same"}, order_by=["-price"], limit=7,
+            offset=offset,
+        )  # fmt: skip
+        found = page["data"] if isinstance(page["data"], list) else []
+        seen += [row["id"] for row in found if isinstance(row, dict)]
+        assert (page["total_count"], page["has_more"]) == (500, offset + 7 < 500)
+        changed = sa.update(Part).where(col(Part.id) == 1_499 - offset)
+        await write(changed.values(notes=f"changed {offset}"))
+    assert seen == [*ids]
+
+
 async def test_order_is_by_several_fields_with_missing_values_last(query: Query) -> None:
     for order, expected in {
         "price": ["Zahn", "Bolt", "Bearing", "Gear", "100%_Nut", "Straße"],
@@ -214,6 +229,7 @@ async def test_fields_that_do_not_fit_are_refused(
         (["projects__code"], "^order_by: projects is a list"),
         (["cost"], "^order_by: Part has no 'cost'"),
         (["extra"], "^order_by: extra holds json"),
+        (["status"], "^order_by: status holds enum, which has no order"),
         (["name", "-name"], "^order_by: name is given twice"),
         ([1], "^order_by: must be a list of field names"),
     ],
@@ -244,18 +260,12 @@ async def test_depth_and_breadth_of_a_selection_are_bounded(query: Query) -> Non
             await query("Project", fields=fields)
 
 
-async def test_lists_of_too_many_rows_in_all_are_refused(shop_file: Path, query: Query) -> None:
+async def test_lists_of_too_many_rows_in_all_are_refused(write: Write, query: Query) -> None:
     parts, codes = range(1_000, 1_200), [f"P{n}" for n in range(60)]
-    with sqlite3.connect(shop_file) as writer:
-        writer.executemany(
-            "INSERT INTO part (id, name, stock, is_made_here, status)"
-            " VALUES (?, '', 0, 1, 'ACTIVE')",
-            [(part,) for part in parts],
-        )
-        writer.executemany(
-            "INSERT INTO project_part VALUES (?, ?, 1)",
-            [(code, part) for part in parts for code in codes],
-        )
+    await write(sa.insert(Part), [{"id": part, "name": ""} for part in parts])
+    await write(sa.insert(Project), [{"code": code, "name": ""} for code in codes])
+    uses = [{"project_code": code, "part_id": part} for part in parts for code in codes]
+    await write(sa.insert(ProjectPart), uses)
     few: Json = {"uses": {"fields": ["quantity"], "limit": 40}}
     page = await query("Part", fields=["id", few], filters={"id__gte": 1_000})
     assert page["truncated"] is True
@@ -264,11 +274,8 @@ async def test_lists_of_too_many_rows_in_all_are_refused(shop_file: Path, query:
         await query("Part", fields=["id", many], filters={"id__gte": 1_000})
 
 
-async def test_a_result_of_too_many_bytes_loses_its_last_rows(
-    shop_file: Path, query: Query
-) -> None:
-    with sqlite3.connect(shop_file) as writer:
-        writer.execute("UPDATE part SET notes = ?", ("x" * 100_000,))
+async def test_a_result_of_too_many_bytes_loses_its_last_rows(write: Write, query: Query) -> None:
+    await write(sa.update(Part).values(notes="x" * 100_000))
     page = await query("Part", fields=["id", "notes"])
     assert isinstance(page["data"], list)
     assert (len(page["data"]), page["total_count"], page["has_more"]) == (2, 6, True)

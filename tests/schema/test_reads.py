@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
@@ -17,11 +17,15 @@ from sqlmodel import Field, SQLModel
 from schema import Managers, ToolFailed
 from schema.errors import ConfigurationError
 from schema.query import QueryRequest, Reader
-from schema.reads import Reads, read_engine, sqlite_url
-from tests.schema.conftest import ADA, exposed
+from schema.reads import Reads, open_reads
+from tests.schema.conftest import ADA, Write, exposed, on_sqlite
 from tests.schema.shop import Material
 
-ENDLESS = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id FROM n"
+ENDLESS = {
+    "sqlite": "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id FROM n",
+    "postgresql": "SELECT 1 AS id FROM pg_sleep(600)",
+}
+ENDLESS["postgres"] = ENDLESS["postgresql"]
 
 
 class Views(SQLModel, registry=registry(metadata=sa.MetaData())):
@@ -35,20 +39,20 @@ class Endless(Views, table=True):
 
 
 @pytest.fixture
-def endless_url(shop_file: Path, shop_url: str) -> str:
-    with sqlite3.connect(shop_file) as writer:
-        writer.execute(f"CREATE VIEW endless AS {ENDLESS}")
-    return shop_url
+async def endless_url(dialect: str, writable_shop_url: str, write: Write) -> str:
+    await write(sa.text(f"CREATE VIEW endless AS {ENDLESS[dialect]}"))
+    return writable_shop_url
 
 
 @pytest.fixture
 async def reads(shop_url: str) -> AsyncIterator[Reads]:
-    async with Reads(read_engine(sqlite_url(shop_url))) as reads:
+    async with open_reads(shop_url) as reads:
         yield reads
 
 
 def endless(connection: Connection) -> object:
-    return connection.exec_driver_sql(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
+    sql = f"SELECT count(*) FROM ({ENDLESS[connection.dialect.name]}) AS endless"
+    return connection.exec_driver_sql(sql).fetchone()
 
 
 def count(connection: Connection) -> object:
@@ -141,7 +145,7 @@ async def test_a_failing_read_beside_slow_ones_stops_them(reads: Reads) -> None:
     async with asyncio.timeout(10):
         with pytest.raises(ExceptionGroup) as failed:
             await both()
-    assert failed.group_contains(OperationalError, match="no such column")
+    assert failed.group_contains(DBAPIError, match="no such column|does not exist")
     assert [await reads.run(count) for _ in range(4)] == [3] * 4
 
 
@@ -149,10 +153,11 @@ async def test_a_read_can_not_write(reads: Reads) -> None:
     def write(connection: Connection) -> object:
         return connection.exec_driver_sql("DELETE FROM material")
 
-    with pytest.raises(OperationalError, match="readonly"):
+    with pytest.raises(DBAPIError, match=r"readonly|read-only"):
         await reads.run(write)
 
 
+@on_sqlite
 async def test_all_statements_of_a_read_see_one_state(shop_file: Path, reads: Reads) -> None:
     with sqlite3.connect(shop_file) as setup:
         setup.execute("PRAGMA journal_mode=WAL")
@@ -182,10 +187,12 @@ async def test_the_loop_stays_responsive_while_reads_run(reads: Reads) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("sqlite+aiosqlite://", "An in-memory database can't be read: SQLite files are what is"),
+        ("sqlite+aiosqlite://", "An in-memory database can't be read. Give a URL such as sqlite"),
         ("sqlite+aiosqlite:///:memory:", "An in-memory database can't be read"),
         ("sqlite+aiosqlite:///file:x?mode=memory&uri=true", "An in-memory database can't be read"),
-        ("postgresql+asyncpg://u:secret@h/db", r"postgresql\+asyncpg can't be read: SQLite files"),
+        ("mysql+asyncmy://u:secret@h/db", r"mysql\+asyncmy can't be read. Give a URL such as"),
+        ("u:secret@h/db", "The URL of the database can't be understood. Give a URL such as"),
+        ("postgresql://u:secret@h:port/db", "The URL of the database can't be understood."),
         ("sqlite+aiosqlite:///nowhere.db", "The database file nowhere.db does not exist. Create"),
     ],
 )
@@ -197,24 +204,22 @@ async def test_a_database_that_can_not_be_read_is_named(url: str, message: str) 
 
 
 async def test_a_missing_table_or_column_is_named_with_its_manager(
-    shop_file: Path, shop_url: str
+    writable_shop_url: str, write: Write
 ) -> None:
-    with sqlite3.connect(shop_file) as writer:
-        writer.execute("ALTER TABLE part RENAME COLUMN stock TO amount")
+    await write(sa.text("ALTER TABLE part RENAME COLUMN stock TO amount"))
     with pytest.raises(ConfigurationError, match=r"column part.stock of Part is missing.*migrat"):
-        async with Reader(exposed(), database_url=shop_url):
+        async with Reader(exposed(), database_url=writable_shop_url):
             pass
-    with sqlite3.connect(shop_file) as writer:
-        writer.execute("DROP TABLE material")
+    await write(sa.text("ALTER TABLE material RENAME TO materials"))
     with pytest.raises(ConfigurationError, match=r"table material of Material is missing.*prepare"):
-        async with Reader(exposed(), database_url=shop_url):
+        async with Reader(exposed(), database_url=writable_shop_url):
             pass
 
 
 async def test_the_projects_own_sessions_or_engine_say_where_to_read(
-    shop_file: Path, shop_url: str
+    shop_file: Path, file_url: str
 ) -> None:
-    engine = create_async_engine(shop_url)
+    engine = create_async_engine(file_url)
     nowhere = "sqlite+aiosqlite:///nowhere.db"
     for options in (
         Managers(async_sessionmaker(engine)),
@@ -231,6 +236,7 @@ async def test_the_projects_own_sessions_or_engine_say_where_to_read(
             assert page["total_count"] == 3
 
 
+@on_sqlite
 async def test_a_read_that_waits_for_a_lock_can_be_stopped(shop_file: Path, reads: Reads) -> None:
     locker = sqlite3.connect(shop_file, isolation_level=None)
     locker.execute("BEGIN EXCLUSIVE")
@@ -260,12 +266,24 @@ async def test_a_file_that_is_no_database_is_named(junk_url: str) -> None:
 
 
 async def test_a_broken_table_fails_without_its_details(
-    shop_file: Path, shop_url: str, caplog: pytest.LogCaptureFixture
+    writable_shop_url: str, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with Reader(exposed(), database_url=shop_url) as reader:
+    async with Reader(exposed(), database_url=writable_shop_url) as reader:
         view = await reader.view(ADA)
-        with sqlite3.connect(shop_file) as writer:
-            writer.execute("DROP TABLE box")
+        await write(sa.text("DROP TABLE box"))
         with pytest.raises(ToolFailed, match=r"^The database could not answer this query\.$"):
             await reader.query(QueryRequest("Box"), view)
-    assert "no such table" in caplog.text
+    assert "no such table" in caplog.text or '"box" does not exist' in caplog.text
+
+
+async def test_a_table_is_found_in_other_letters_where_the_database_finds_it(
+    shop_file: Path, file_url: str
+) -> None:
+    with sqlite3.connect(shop_file) as writer:
+        writer.execute("ALTER TABLE material RENAME TO materials")
+        writer.execute("ALTER TABLE materials RENAME TO Material")
+    managers = Managers()
+    managers.expose(Material)
+    async with Reader(managers, database_url=file_url) as reader:
+        page = await reader.query(QueryRequest("Material"), await reader.view(ADA))
+    assert page["total_count"] == 3

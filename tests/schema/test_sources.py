@@ -1,6 +1,7 @@
 """What a model says about itself: columns, descriptions, keys, and relations of every kind."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,19 @@ def test_declarative_models_work_as_well() -> None:
     assert author.description == "Writers of books."
     desk = relation(Author, "desk")
     assert (desk.many, desk.nullable, desk.problem) == (False, True, "")
+
+
+class Trip(Base):
+    __tablename__ = "trip"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    lasted: Mapped[timedelta]
+
+
+def test_what_has_no_wire_form_is_not_read() -> None:
+    trip = SOURCE.describe(Trip)
+    assert [c.name for c in trip.columns] == ["id"]
+    assert trip.unread == {"lasted"}
 
 
 @pytest.mark.parametrize("other", [int, SQLModel, Net, Managers])

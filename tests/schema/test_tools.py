@@ -16,13 +16,14 @@ Call = Callable[..., Awaitable[Json]]
 def test_the_users_names_are_exported_in_order() -> None:
     assert schema.__all__ == sorted(schema.__all__)
     assert {name: hasattr(schema, name) for name in schema.__all__} == dict.fromkeys(
-        ("Managers", "ToolContext", "ToolFailed", "ToolRetry"), True
+        ("Actor", "Managers", "Page", "ToolContext", "ToolFailed", "ToolRetry"), True
     )
 
 
 def test_definitions_are_sorted_and_closed() -> None:
     definitions = ToolRegistry(data_tools()[::-1]).definitions
     assert [d.name for d in definitions] == [
+        "aggregate",
         "find_path",
         "get_manager_schema",
         "query",
@@ -33,10 +34,10 @@ def test_definitions_are_sorted_and_closed() -> None:
         assert definition.input_schema["type"] == "object"
         assert "Example: {" in definition.description
         assert len(definition.description) < 500
-    properties = definitions[2].input_schema["properties"]
+    properties = definitions[3].input_schema["properties"]
     assert isinstance(properties, dict)
     assert list(properties) == ["manager", "fields", "filters", "order_by", "limit", "offset"]
-    assert definitions[2].input_schema["required"] == ["manager"]
+    assert definitions[3].input_schema["required"] == ["manager"]
 
 
 @pytest.mark.covers("H09")
@@ -47,7 +48,7 @@ async def test_an_unknown_tool_is_an_error_that_lists_the_offered_ones(call: Cal
     assert isinstance(unknown.value, ToolRetry)
     assert str(unknown.value) == (
         "There is no tool 'list_everything'."
-        " The tools are find_path, get_manager_schema, query, search_managers."
+        " The tools are aggregate, find_path, get_manager_schema, query, search_managers."
     )
     with pytest.raises(UnknownTool, match=r"Did you mean query\?"):
         await call("querry")

@@ -1,16 +1,14 @@
 """Values on the wire: exact integers, plain decimals, zoned times, and what has no wire form."""
 
 import sqlite3
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import orjson
 import pytest
 
-from schema.events import Json, JsonObject
+from schema.events import Json
+from tests.schema.conftest import Query, on_sqlite
 from tests.schema.shop import BIG, LARGEST
-
-Query = Callable[..., Awaitable[JsonObject]]
 
 
 async def test_every_kind_of_value_has_its_wire_form(query: Query) -> None:
@@ -84,6 +82,7 @@ async def test_sorting_and_filtering_by_an_infinity_works(query: Query) -> None:
         ("name", b"\xff"),
     ],
 )
+@on_sqlite
 async def test_a_stored_value_that_does_not_fit_its_column_is_null_with_a_note(
     shop_file: Path, query: Query, column: str, stored: str | bytes
 ) -> None:

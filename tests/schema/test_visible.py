@@ -8,6 +8,8 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.orm import registry
 
 from schema import Managers
 from schema.events import Actor, Json, JsonObject
@@ -161,6 +163,15 @@ async def test_a_filter_may_use_hidden_columns_and_models_that_are_not_exposed(
         assert page["data"] == [{"code": "APO"}, {"code": "MER"}]
 
 
+class Nameless:
+    def __str__(self) -> str:
+        raise LookupError
+
+
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
+
+
 @pytest.mark.parametrize(
     "found",
     [
@@ -176,6 +187,8 @@ async def test_a_filter_may_use_hidden_columns_and_models_that_are_not_exposed(
         {"stock__gt": object()},
         {"price__isnull": 0},
         {1: 2},
+        {Nameless(): 2},
+        {"id__in": ENDLESS},
     ],
 )
 async def test_anything_but_a_fitting_filter_shows_nothing(shop_url: str, found: object) -> None:
@@ -250,3 +263,35 @@ async def test_views_of_one_shape_share_sql_but_not_values(shop_url: str) -> Non
             [{"owner": "ada"}] * 2,
             [{"owner": "grace"}] * 2,
         ]
+
+
+class WholeProject:
+    pass
+
+
+class WholeProjectPart:
+    pass
+
+
+SHARING = registry()
+SHARING.map_imperatively(WholeProject, sa.inspect(Project).local_table)
+SHARING.map_imperatively(WholeProjectPart, sa.inspect(ProjectPart).local_table)
+
+
+async def test_models_of_one_table_have_limits_of_their_own(shop_url: str) -> None:
+    managers = Managers()
+    managers.expose(Project, visible=own)
+    managers.expose(WholeProject)
+    managers.expose(Part)
+    managers.expose(ProjectPart, visible=lambda actor: {"quantity__gt": 1})
+    managers.expose(WholeProjectPart)
+    async with Reader(managers, database_url=shop_url) as reader:
+        page = await read(reader, GRACE, "Project", fields=["code"])
+        assert page["data"] == [{"code": "MER"}, {"code": "VEN"}]
+        page = await read(reader, GRACE, "WholeProject", fields=["code"])
+        assert len(_rows(page)) == 4
+        fields: Json = ["code", {"parts": ["id"]}]
+        page = await read(reader, ADA, "Project", fields=fields, filters={"code": "APO"})
+        assert page["data"] == [{"code": "APO", "parts": [{"id": 1}]}]
+        page = await read(reader, ADA, "WholeProjectPart", fields=["quantity"])
+        assert {"quantity": 1} in _rows(page)

@@ -1,0 +1,6 @@
+"""Settings of the shop."""
+
+TORTOISE: dict[str, object] = {
+    "connections": {"default": "sqlite://orders.db"},
+    "apps": {"shop": {"models": ["shop.models"]}},
+}

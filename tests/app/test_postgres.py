@@ -1,0 +1,307 @@
+"""What only concerns PostgreSQL: processes that compete, locks, and connections that are lost."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AsyncExitStack
+
+import pytest
+import sqlalchemy as sa
+from databases import execute, occupied, rows
+from postgres import Postgres, database
+from turns import ANN, DONE, Gate, events, hosting, numbers, play, read
+
+from app.database import Command, Connection, DatabaseFailed, Job, Query
+from app.runs import Run, RunHost
+from app.store import NewEntry, Store
+from schema.errors import TryAgain
+from schema.events import Ask, Event, TextChunk
+
+KILL = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+DIE = """
+    CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'
+"""
+
+_NOTE = Command(sa.text("INSERT INTO notes (text) VALUES (:text)"))
+_NOTES = Query[tuple[str]](sa.text("SELECT text FROM notes ORDER BY number"))
+_TOUCH = Command(sa.text("UPDATE notes SET touched = touched + 1 WHERE text = :text"))
+_SLEEP = Query[tuple[object]](sa.text("SELECT pg_sleep(0.1)"))
+_END_MYSELF = Query[tuple[object]](sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+
+@pytest.fixture
+def url(postgres: Postgres, migrated_template: str) -> Generator[str]:
+    """A chat database of this test alone, with a table of the test's own."""
+    url = postgres.create(migrated_template)
+    execute(url, "CREATE TABLE notes (number SERIAL, text TEXT UNIQUE, touched INTEGER DEFAULT 0)")
+    # A deadlock is found after that time, which is a second if nobody says otherwise.
+    execute(url, f"ALTER DATABASE {database(url)} SET deadlock_timeout = '100ms'")
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncGenerator[Store]:
+    async with Store.open(url) as store:
+        yield store
+
+
+def note(text: str) -> Job[None]:
+    def job(connection: Connection) -> None:
+        connection.write(_NOTE, {"text": text})
+
+    return job
+
+
+def notes(connection: Connection) -> list[str]:
+    return [text for (text,) in connection.read(_NOTES)]
+
+
+def touch(*texts: str, slowly: bool = False) -> Job[None]:
+    """Make a job that locks notes, one after the other."""
+
+    def job(connection: Connection) -> None:
+        for text in texts:
+            connection.write(_TOUCH, {"text": text})
+            if slowly:
+                connection.read(_SLEEP)
+
+    return job
+
+
+def deadlocks(url: str) -> int:
+    [(count,)] = rows(
+        url, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    )
+    assert isinstance(count, int)
+    return count
+
+
+# --- processes that compete -----------------------------------------------------------------------
+
+
+async def test_batches_that_lock_the_same_rows_the_other_way_round_do_not_deadlock(
+    url: str,
+) -> None:
+    names = [f"note {number}" for number in range(12)]
+    async with Store.open(url) as one, Store.open(url) as two, asyncio.timeout(30):
+        await asyncio.gather(*(one.writer.submit(note(name)) for name in names))
+        for _ in range(10):
+            await asyncio.gather(
+                *(one.writer.submit(touch(name)) for name in names),
+                *(two.writer.submit(touch(name)) for name in reversed(names)),
+            )
+    assert rows(url, "SELECT min(touched), max(touched) FROM notes") == [(20, 20)]
+    assert deadlocks(url) == 0
+
+
+async def test_jobs_that_deadlock_are_run_again(url: str) -> None:
+    async with Store.open(url) as one, Store.open(url) as two, asyncio.timeout(30):
+        for name in "ab":
+            await one.writer.submit(note(name))
+        await asyncio.gather(
+            one.writer.submit(touch("a", "b", slowly=True)),
+            two.writer.submit(touch("b", "a", slowly=True)),
+        )
+    assert rows(url, "SELECT touched FROM notes") == [(2,), (2,)]
+    assert deadlocks(url) >= 1  # each may have been told to give way to the other
+
+
+async def test_jobs_keep_their_order_when_one_has_to_wait(store: Store, url: str) -> None:
+    await store.writer.submit(note("held"))
+    done: list[str] = []
+
+    def listed(name: str, job: Job[None]) -> Job[None]:
+        def listing(connection: Connection) -> None:
+            job(connection)
+            done.append(name)
+
+        return listing
+
+    async with Store.open(url) as other, asyncio.timeout(10):
+        holding = other.writer.submit(touch("held", slowly=True))
+        jobs = [("1", note("1")), ("2", touch("held")), ("3", note("3"))]
+        await asyncio.gather(holding, *(store.writer.submit(listed(*job)) for job in jobs))
+    assert done == ["1", "2", "3"]
+
+
+async def test_a_lock_is_waited_for_as_long_as_patience_lasts(url: str) -> None:
+    async with Store.open(url, busy_limit_s=0.2) as store, RunHost(store) as host:
+        async with occupied(url):
+            jobs = [note("before"), note("after")]
+            ended = await asyncio.gather(
+                store.writer.submit(jobs[0]),
+                play(host),
+                store.writer.submit(jobs[1]),
+                return_exceptions=True,
+            )
+        assert isinstance(ended[1], TryAgain)
+        assert await store.read(notes) == ["before", "after"]
+        await play(host)
+
+
+async def test_a_key_that_another_process_takes_meanwhile_is_seen_by_the_second_attempt(
+    store: Store, url: str
+) -> None:
+    """What a job has read is what makes it write, and no row is locked by reading none."""
+    count = 0
+
+    def write_once(connection: Connection) -> None:
+        nonlocal count
+        count += 1
+        if notes(connection) == []:
+            if count == 1:
+                execute(url, "INSERT INTO notes (text) VALUES ('one')")
+            connection.write(_NOTE, {"text": "one"})
+
+    await store.writer.submit(write_once)
+    assert count == 2
+    assert await store.read(notes) == ["one"]
+
+
+async def test_many_processes_admit_one_turn_at_a_time(url: str) -> None:
+    async with AsyncExitStack() as stack, asyncio.timeout(60):
+        hosts = [await stack.enter_async_context(hosting(url)) for _ in range(4)]
+        first = await play(hosts[0])
+        for number in range(10):
+            gate = Gate()
+            ask = Ask(text="Hi", conversation_id=first.conversation_id, request_id=f"r{number}")
+            ended = await asyncio.gather(
+                *(host.start(ask, ANN, gate.turn) for host in hosts for _ in range(3)),
+                return_exceptions=True,
+            )
+            assert len({run.id for run in ended if isinstance(run, Run)}) == 1
+            assert all(isinstance(run, Run) for run in ended)
+            gate.may_end.set()
+            for host in hosts:
+                for run in ended:
+                    assert isinstance(run, Run)
+                    assert events(await read(host, run))[-1] == DONE
+    assert rows(url, "SELECT count(*), count(DISTINCT first_entry_seq) FROM chat_runs") == [
+        (11, 11)
+    ]
+    assert deadlocks(url) == 0
+
+
+# --- connections that are lost --------------------------------------------------------------------
+
+
+def lose_once(name: str) -> Job[None]:
+    """Make a job in whose first attempt the connection is lost."""
+    attempts: list[str] = []
+
+    def job(connection: Connection) -> None:
+        note(name)(connection)
+        attempts.append(name)
+        if len(attempts) == 1:
+            connection.read(_END_MYSELF)
+
+    return job
+
+
+async def test_a_transaction_whose_connection_is_lost_is_run_again(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs = [note("a"), lose_once("b"), note("c"), note("a")]
+    ended = await asyncio.gather(
+        *(store.writer.submit(job) for job in jobs), return_exceptions=True
+    )
+    assert [isinstance(end, DatabaseFailed) for end in ended] == [False, False, False, True]
+    assert await store.read(notes) == ["a", "b", "c"]
+    assert "was lost" in caplog.text
+
+
+async def test_a_connection_that_is_always_lost_fails_in_the_end(store: Store) -> None:
+    def lose(connection: Connection) -> None:
+        connection.read(_END_MYSELF)
+
+    with pytest.raises(DatabaseFailed):
+        await store.writer.submit(lose)
+    with pytest.raises(DatabaseFailed):
+        await store.read(lose)
+    await store.writer.submit(note("after"))
+    assert await store.read(notes) == ["after"]
+
+
+async def test_after_a_commit_whose_end_is_not_known_nothing_is_run_again(
+    store: Store, url: str
+) -> None:
+    execute(
+        url,
+        DIE,
+        "CREATE CONSTRAINT TRIGGER dies AFTER INSERT ON notes DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW WHEN (new.text = 'deadly') EXECUTE FUNCTION die()",
+    )
+    attempts: list[str] = []
+
+    def count(connection: Connection) -> None:
+        attempts.append("deadly")
+        note("deadly")(connection)
+
+    ended = await asyncio.gather(
+        store.writer.submit(note("a")), store.writer.submit(count), return_exceptions=True
+    )
+    assert ["not known" in str(end) for end in ended] == [True, True]
+    assert attempts == ["deadly"]
+    await store.writer.submit(note("after"))
+    assert await store.read(notes) == ["after"]
+
+
+async def test_idle_connections_that_were_lost_are_replaced(store: Store, url: str) -> None:
+    await asyncio.gather(*(store.read(notes) for _ in range(8)))
+    for name in "ab":
+        execute(url, KILL)
+        await store.writer.submit(note(name))
+        execute(url, KILL)
+        await asyncio.gather(*(store.read(notes) for _ in range(8)))
+    assert await store.read(notes) == ["a", "b"]
+
+
+async def test_a_run_goes_on_when_all_connections_are_lost(url: str) -> None:
+    async def turn(run: Run) -> AsyncGenerator[Event | NewEntry]:
+        for number in range(5):
+            yield TextChunk(content=str(number))
+            yield NewEntry("assistant", str(number), round=number)
+            execute(url, KILL)
+            await asyncio.sleep(0.06)  # what is deferred is due
+        yield DONE
+
+    async with hosting(url) as host, asyncio.timeout(20):
+        run = await host.start(Ask(text="Hi"), ANN, turn)
+        shown = await read(host, run, live=True)
+        assert events(shown)[-1] == DONE
+        assert numbers(shown) == [*range(1, len(numbers(shown)) + 1)]
+    async with hosting(url) as host:
+        assert await read(host, run, live=True) == shown
+
+
+async def test_a_server_that_is_away_is_waited_for_and_then_told(
+    postgres: Postgres, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def allow(answer: bool) -> None:
+        postgres.execute(f"ALTER DATABASE {database(url)} ALLOW_CONNECTIONS {answer}")
+
+    async with Store.open(url, busy_limit_s=0.3) as store:
+        execute(url, KILL)
+        allow(False)
+        with pytest.raises(DatabaseFailed):
+            await store.writer.submit(note("lost"))
+        waiting = store.writer.submit(note("patient"))
+        allow(True)
+        await waiting
+        assert await store.read(notes) == ["patient"]
+
+
+async def test_a_caller_that_leaves_a_read_keeps_no_connection(store: Store) -> None:
+    def wait(connection: Connection) -> None:
+        connection.read(Query[tuple[object]](sa.text("SELECT pg_sleep(20)")))
+
+    for _ in range(6):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await store.read(wait)
+    async with asyncio.timeout(5):
+        assert await store.read(notes) == []
