@@ -1,11 +1,12 @@
 """Questions that people ask of the flights, answered by the tools as by SQL on the same file."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from app.demo import flights
 from schema import ToolContext
@@ -43,6 +44,20 @@ def sql(flights_url: str) -> Sql:
             return connection.execute(statement).fetchall()
 
     return run
+
+
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """The statements that have run, those that begin and end transactions left out."""
+    run = list[str]()
+
+    def note(*given: object) -> None:
+        if "SELECT" in str(given[2]):
+            run.append(str(given[2]))
+
+    event.listen(sa.Engine, "before_cursor_execute", note)
+    yield run
+    event.remove(sa.Engine, "before_cursor_execute", note)
 
 
 def table(page: JsonObject) -> list[tuple[Json, ...]]:
@@ -139,3 +154,16 @@ async def test_the_hour_with_the_worst_mean_delay(ask: Ask, sql: Sql) -> None:
         "SELECT CAST(substr(time_hour, 12, 2) AS INTEGER) AS utc, count(*) FROM flight"
         " GROUP BY utc ORDER BY utc DESC LIMIT 1"
     )
+
+
+async def test_a_page_with_its_relations_takes_few_statements(
+    ask: Ask, statements: list[str]
+) -> None:
+    names: dict[str, Json] = {"airline": ["name"], "plane": ["year"], "origin_airport": ["name"]}
+    relations: list[Json] = [{name: fields} for name, fields in names.items()]
+    page = await ask("query", limit=100, fields=["id", *relations, {"dest_airport": ["name"]}])
+    rows = page["data"]
+    assert isinstance(rows, list)
+    assert len(rows) == 100
+    assert all(isinstance(row, dict) and row["airline"] for row in rows)
+    assert 1 <= len(statements) <= 5
