@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +25,7 @@ from app.store import migrate as migrate_store
 from app.tokens import make_token
 from schema import Managers
 from schema.errors import ConfigurationError
+from schema.managers import Manager
 from schema.query import Reader
 
 _CONTRACT = Path("openapi")
@@ -235,11 +237,26 @@ async def _rehearse(managers: Managers, settings: Settings) -> Reader:
 
 
 def _show_exposed(reader: Reader) -> None:
-    table = Table("Manager", "Fields", "Relations", title="Exposed")
+    table = Table("Manager", "Fields", "Relations", "Limits", title="Exposed")
     for manager in reader.index.managers.values():
         relations = [f"{name} -> {link.target}" for name, link in manager.links.items()]
-        table.add_row(manager.name, ", ".join(manager.fields), ", ".join(relations))
+        fields, limits = ", ".join(manager.fields), ", ".join(_limits(manager))
+        table.add_row(manager.name, fields, ", ".join(relations), limits)
     _console.print(table)
+
+
+def _limits(manager: Manager) -> Iterator[str]:
+    """Say what keeps some actors from seeing all of a manager, and what nobody sees."""
+    if manager.readers is not None:
+        yield "readers"
+    if manager.tenant:
+        yield f"tenant {manager.tenant}"
+    if manager.visible is not None:
+        yield "visible"
+    if manager.hides:
+        yield f"hidden from some: {' '.join(manager.hides)}"
+    if manager.left_out:
+        yield f"left out, without a form in JSON: {' '.join(sorted(manager.left_out))}"
 
 
 def _check_address(host: str, port: int, settings: Settings) -> None:

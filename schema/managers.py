@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Literal, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, TypeVar, Unpack, cast
 
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker
@@ -60,6 +60,7 @@ class Manager:
     ``readers`` and ``hides``, by field or relation, say for an actor what of it is not there;
     ``tenant`` is the path to what must equal the actor's tenant, ``visible`` limits rows further.
     A manager with a ``resolver`` has no table: the project's own function gives its rows.
+    ``left_out`` names what of the model has no form on the wire.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Manager:
     tenant: str = ""
     computed: Mapping[str, Computed] = field(default_factory=dict[str, Computed])
     resolver: Resolver | None = None
+    left_out: frozenset[str] = frozenset()
 
     @property
     def fields(self) -> Mapping[str, Column]:
@@ -283,7 +285,7 @@ class Managers:
             return self.reads.url.render_as_string(hide_password=False)
         if self.sessions is None:
             return default
-        bind = self.sessions.kw.get("bind")
+        bind = _bind(self.sessions)
         if not isinstance(bind, AsyncEngine | Engine):
             raise ConfigurationError(
                 "E001",
@@ -325,6 +327,14 @@ class Managers:
                     "Give expose() a name= of ASCII letters, digits and underscores, which is no"
                     " word of Python or GraphQL.",
                 )
+
+
+def _bind(sessions: object) -> object:
+    """What a project's sessions are bound to; an engine in their place is a likely slip."""
+    if not isinstance(sessions, async_sessionmaker):
+        return None
+    # isinstance leaves the type of its sessions unknown.
+    return cast("async_sessionmaker[AsyncSession]", sessions).kw.get("bind")
 
 
 _GRAPHQL_NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
@@ -395,6 +405,7 @@ def _build(
         tenant=str(item.tenant or ""),
         computed={name: field for name, field in computed.items() if name not in hidden},
         resolver=resolver,
+        left_out=model.unread - hidden,
     )
     _check_fields(item, manager)
     return manager

@@ -6,6 +6,8 @@ reader sees how the question was understood.
 
 from collections.abc import Iterable, Sequence
 
+import orjson
+
 from providers.offline.english import plural
 from providers.offline.facts import Facts, Manager, Page
 from providers.offline.frame import Problem
@@ -157,9 +159,14 @@ def _text(value: Json) -> str:
             return "true" if value else "false"
         case list():
             return " / ".join(text for item in value if (text := _text(item)))
+        case dict():
+            return _cut(orjson.dumps(value).decode())
         case _:
-            text = " ".join(str(value).splitlines())
-            return text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "…"
+            return _cut(" ".join(str(value).splitlines()))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "…"
 
 
 # --- filters in words ---------------------------------------------------------------------------

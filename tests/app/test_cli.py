@@ -232,6 +232,40 @@ def test_check_shows_exactly_what_is_exposed(tmp_path: Path) -> None:
         assert hidden not in ended.stdout
 
 
+def test_check_shows_what_limits_what_is_exposed(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(
+        """
+import sqlalchemy as sa
+from sqlmodel import Field, SQLModel
+
+from schema import Managers
+
+
+class Part(SQLModel, table=True):
+    id: int = Field(primary_key=True)
+    company: str
+    cost: int
+    photo: bytes
+    scan: bytes
+
+
+managers = Managers(prepare=lambda connection: connection.run_sync(SQLModel.metadata.create_all))
+managers.expose(
+    Part,
+    readers=lambda actor: True,
+    tenant="company",
+    visible=lambda actor: {},
+    hide={"cost": lambda actor: True, "scan": lambda actor: True},
+)
+"""
+    )
+    ended = run(tmp_path, FRONTDESK, "check", managers="shop:managers")
+    assert ended.returncode == 0, ended.stderr
+    told = " ".join(ended.stdout.split())
+    for limit in ("readers", "tenant company", "visible", "hidden from some: cost", "photo"):
+        assert limit in told
+
+
 def test_a_port_in_use_is_told_before_anything_is_loaded(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

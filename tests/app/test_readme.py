@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -40,12 +41,12 @@ def test_every_code_is_in_the_table() -> None:
 def test_the_models_of_the_readme_can_be_served(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "chat.py").write_text(block("python", "shop/chat.py"))
+    create = block("sh", "create_all").replace("python", sys.executable, 1)
+    made = run(tmp_path, "bash", "-ec", create)
+    assert made.returncode == 0, made.stderr
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
         connection.executescript(
             """
-            CREATE TABLE material (id INTEGER PRIMARY KEY, name TEXT, purchase_price FLOAT);
-            CREATE TABLE part (id INTEGER PRIMARY KEY, name TEXT, is_public BOOLEAN,
-                               material_id INTEGER REFERENCES material (id));
             INSERT INTO material VALUES (1, 'Steel', 7.5);
             INSERT INTO part VALUES (1, 'Bolt', 1, 1), (2, 'Secret gear', 0, 1);
             """

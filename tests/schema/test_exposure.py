@@ -237,6 +237,9 @@ def test_the_data_is_where_the_sessions_are(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigurationError, match="not bound to an engine"):
         Managers(async_sessionmaker()).urls(chat)
+    with pytest.raises(ConfigurationError, match=r"async_sessionmaker\(engine\)"):
+        # As somebody does who has no type checker.
+        Managers(engine).urls(chat)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("name", ["Warning", "int", "list", "type"])
