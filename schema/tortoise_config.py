@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tortoise.config import ConnectionConfig, DBUrlConfig, TortoiseConfig
 
 _DEFAULT = "default"
+_KEYS = ("connections", "apps", "routers", "use_tz", "timezone")
 _SQLITE = "tortoise.backends.sqlite"
 _ASYNCPG = "tortoise.backends.asyncpg"
 
@@ -89,6 +90,13 @@ def read_configuration(given: "Mapping[str, object] | TortoiseConfig") -> Config
 
     if isinstance(given, TortoiseConfig):
         return Configuration(given, has_connections=True)
+    for name in given:
+        if name not in _KEYS:
+            raise ConfigurationError(
+                "E001",
+                f"The Tortoise configuration has no {name!r}.",
+                f"It takes {', '.join(_KEYS)}.",
+            )
     nowhere_yet = {"connections": {_DEFAULT: {"engine": _SQLITE}}}
     try:
         config = TortoiseConfig.from_dict({**nowhere_yet, **given})

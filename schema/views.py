@@ -201,7 +201,8 @@ class _Limits:
             what = f"visible of {manager.name}"
             clauses = await guarded(what, lambda: self._clauses(manager))
         except ToolError as error:
-            _log.warning("visible of %s shows nothing: %s", manager.name, error)
+            if error.__cause__ is None:  # the log has an exception already
+                _log.warning("visible of %s shows nothing: %s", manager.name, error)
             clauses = (NEVER,)
             self.kinds.append((manager.name, "nothing"))
         if clauses:
@@ -216,6 +217,9 @@ class _Limits:
             clauses += self._parsed(manager, {manager.tenant: self._actor.tenant})
         if manager.visible is not None:
             found = await awaited(manager.visible(self._actor))
+            if found is None:
+                self.kinds.append((manager.name, "none"))
+                return (NEVER,)
             asked = _listed(found)
             if not is_object(asked):
                 raise ToolFailed(f"it gave a {type(found).__name__}, not a filter")

@@ -349,6 +349,7 @@ def connected(connection: object) -> dict[str, object]:
     ("config", "problem"),
     [
         ({}, 'must define "apps"'),
+        ({"conections": {}, "apps": tortoise_zoo.APPS}, "has no 'conections'"),
         ({"apps": {"zoo": {}}}, 'requires "models"'),
         (
             {"apps": {"zoo": {"models": ["no.such.module"]}}},

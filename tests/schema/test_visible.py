@@ -209,6 +209,15 @@ async def test_an_exception_shows_nothing_and_is_logged(
     async with opened(shop_url, part=broken) as reader:
         assert (await read(reader, ADA, "Part", fields=["id"]))["data"] == []
     assert "secret detail" in caplog.text
+    assert len(caplog.records) == 1
+
+
+async def test_none_shows_nothing_without_a_word(
+    shop_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(shop_url, part=lambda actor: None) as reader:
+        assert (await read(reader, ADA, "Part", fields=["id"]))["data"] == []
+    assert caplog.records == []
 
 
 async def test_an_empty_filter_shows_everything(shop_url: str) -> None:
