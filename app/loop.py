@@ -42,8 +42,8 @@ from schema.events import (
     ToolResult,
     Usage,
     UsageReported,
+    is_object,
 )
-from schema.request import is_object
 from schema.tools import ToolContext, ToolRegistry
 
 _log = logging.getLogger(__name__)
@@ -236,7 +236,9 @@ def _own(call: ToolCallEvent) -> _Call:
     args = orjson.loads(arguments)
     if is_object(args):
         return _Call(id, name, args, arguments.decode())
-    return _Call(id, name, {}, "{}", ToolRetry("The arguments must be a JSON object."))
+    # Its numbers may be of any size, which JSON has and ours has not.
+    what = "JSON, with integers of 64 bits" if is_object(call.args) else "a JSON object"
+    return _Call(id, name, {}, "{}", ToolRetry(f"The arguments must be {what}."))
 
 
 def _interrupted(call: _Call) -> _Outcome:

@@ -6,6 +6,7 @@ All errors are ``ToolRetry``: they name the argument, and what is valid. Source:
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import get_args
 
 from sqlalchemy.engine import Dialect
@@ -87,12 +88,12 @@ def check(
     return Aggregation(manager.model, groups, measures, order, is_exact)
 
 
-def parse_having(having: JsonObject, asked: Aggregation, dialect: Dialect) -> Filter:
+def parse_having(having: JsonObject, asked: Aggregation, dialect: Dialect, zone: tzinfo) -> Filter:
     """Parse conditions on the measures, in the language of filters. Raises: ToolRetry."""
     columns = asked.columns(dialect)
     names = Names("the list of measures", {m.key: columns[m.key] for m in asked.measures}, {})
     with about_having():
-        return parse(having, asked.model.model, lambda _: names, dialect, "h")
+        return parse(having, asked.model.model, lambda _: names, dialect, "h", zone)
 
 
 @contextmanager

@@ -22,6 +22,9 @@ from schema.values import decoder
 _PARENTS, _PARENT = "frontdesk_parents", "frontdesk_parent"
 """The parents of a to-many list, as a table of their numbers and keys, and the number's column."""
 
+_NOTHING = sa.literal_column("0", INTEGER)
+"""SQLite writes an OFFSET beside every LIMIT, by itself as a parameter without a name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Nested:
@@ -183,6 +186,8 @@ class _Pages:
             sa.select(*(window.c[column.name] for column in columns.chosen))
             .where(window.c.place <= parameter("many", INTEGER))
             .order_by(window.c.place)
+            .limit(parameter("room", INTEGER))
+            .offset(_NOTHING)
         )
 
         def finish(count: int) -> Statement:

@@ -95,14 +95,23 @@ def _units(value: str | bytes | float, scale: int) -> int:
         case int():
             return value * 10**scale
         case float():
-            return int(f"{value:.{scale}f}".replace(".", ""))
+            # The shortest digits that name it, as a row has them; few numbers need more than this.
+            digits = repr(value)
+            whole, _, rest = digits.partition(".")
+            if len(rest) <= scale and "e" not in digits:
+                return int(whole + rest.ljust(scale, "0"))
+            return _rounded(digits, scale)
         case str():
-            number = Decimal(value)
-            if number and abs(number.adjusted()) > _MAX_EXPONENT:
-                raise ValueError
-            return int(number.scaleb(scale, _WIDE).to_integral_value(ROUND_HALF_EVEN, _WIDE))
+            return _rounded(value, scale)
         case _:
             raise TypeError
+
+
+def _rounded(digits: str, scale: int) -> int:
+    number = Decimal(digits)
+    if number and abs(number.adjusted()) > _MAX_EXPONENT:
+        raise ValueError
+    return int(number.scaleb(scale, _WIDE).to_integral_value(ROUND_HALF_EVEN, _WIDE))
 
 
 def _text(units: int, scale: int) -> str:

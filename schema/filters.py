@@ -10,6 +10,8 @@ Source: design.md 4, data tools.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from functools import partial
 
 from rapidfuzz import fuzz, process
 from sqlalchemy.engine import Dialect
@@ -23,6 +25,8 @@ from schema.values import LOOKUPS, Coerce, Lookup, Refused, coercer
 MAX_HOPS = 5
 MAX_CONDITIONS = 50
 MAX_LIST = 1_024
+_MAX_VALUES = 2 * MAX_LIST
+"""Parameters that the lists of one filter may take: up to two for each of their values."""
 MAX_DEPTH = 5
 _MAX_ECHO = 80
 _MAX_NAMES = 60
@@ -94,15 +98,15 @@ class _Take:
     path: _Path
     coerce: Coerce
     parameters: tuple[str, ...]
-    is_list: bool
+    lookup: Lookup
 
     def values(self, filters: JsonObject) -> list[object]:
         key, value = str(self.path[-1]), _at(filters, self.path)
         if value is None:
-            base = key.removesuffix("__in")
+            base = key.removesuffix(f"__{self.lookup}")
             raise ToolRetry(f"Filter {key}: null is asked for with {base}__isnull: true.")
         try:
-            if not self.is_list:
+            if self.lookup != "in":
                 return [self.coerce(value)]
             items = value if isinstance(value, list) else []
             taken = [self.coerce(item) for item in items]
@@ -161,7 +165,8 @@ def _kind(key: str, value: Json, depth: int) -> object:
         case list():
             return _rounded(len(value))
         case bool() if key.endswith("isnull"):
-            return value
+            # As a text: True is equal to the length of a list of one.
+            return str(value)
         case _:
             return None
 
@@ -172,13 +177,18 @@ def _rounded(count: int) -> int:
 
 
 def parse(
-    filters: JsonObject, model: type, scope: Scope, dialect: Dialect, prefix: str = "f"
+    filters: JsonObject,
+    model: type,
+    scope: Scope,
+    dialect: Dialect,
+    prefix: str = "f",
+    zone: tzinfo = UTC,
 ) -> Filter:
     """Parse a filter on ``model``, of a known ``shape``; parameters are named with ``prefix``.
 
-    Raises: ToolRetry.
+    Moments without a zone are in ``zone``. Raises: ToolRetry.
     """
-    parser = _Parser(model, scope, dialect, prefix)
+    parser = _Parser(model, scope, partial(coercer, dialect=dialect, zone=zone), prefix)
     clauses = parser.clauses(filters, ())
     return Filter(clauses, tuple(parser.takes))
 
@@ -186,10 +196,12 @@ def parse(
 class _Parser:
     """Parses one filter and numbers its conditions."""
 
-    def __init__(self, model: type, scope: Scope, dialect: Dialect, prefix: str) -> None:
-        self._model, self._scope, self._dialect = model, scope, dialect
+    def __init__(
+        self, model: type, scope: Scope, coercer: Callable[[Column, Lookup], Coerce], prefix: str
+    ) -> None:
+        self._model, self._scope, self._coercer = model, scope, coercer
         self._prefix = prefix
-        self._count = 0
+        self._count = self._values = 0
         self.takes: list[_Take] = []
 
     def clauses(self, filters: JsonObject, path: _Path) -> tuple[Clause, ...]:
@@ -239,10 +251,15 @@ class _Parser:
                 f"Filter {key}: a relation is compared by its fields, such as {key}__{field},"
                 f" or with {key}__isnull."
             )
-        count = _list_length(key, value) if lookup == "in" else 1
+        count = 1
+        if lookup == "in":
+            count = _list_length(key, value)
+            self._values += count
+            if self._values > _MAX_VALUES:
+                raise ToolRetry(f"filters: the lists may hold {MAX_LIST} values in all.")
         parameters = tuple(f"{self._prefix}{number}_{at}" for at in range(count))
-        coerce = coercer(column, lookup, self._dialect)
-        self.takes.append(_Take((*path, key), coerce, parameters, lookup == "in"))
+        coerce = self._coercer(column, lookup)
+        self.takes.append(_Take((*path, key), coerce, parameters, lookup))
         return Condition(hops, column, lookup, parameters)
 
 

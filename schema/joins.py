@@ -17,6 +17,7 @@ from sqlalchemy.sql.selectable import FromClause
 from sqlalchemy.types import TypeEngine
 
 from schema.clauses import Clause, Comparison, Condition, Hops, Junction, Visibility
+from schema.errors import ToolRetry
 from schema.rows import Statement
 from schema.sources import InOrder, ModelDescription, Relation, bare_type
 from schema.values import ESCAPE, TEXT
@@ -26,6 +27,9 @@ FOLD = "frontdesk_fold"
 
 DECIMAL = "frontdesk_decimal"
 """The collation that read connections on SQLite provide: texts in the order of their numbers."""
+
+_MAX_JOINS = 50
+"""Joins of one FROM: SQLite takes 64 tables with all else, and PostgreSQL plans them for long."""
 
 INTEGER = sa.BigInteger()
 ONE = sa.literal_column("1", INTEGER)
@@ -116,7 +120,10 @@ class Tables:
         value, kind = self.equatable(rows, column), _kind(column, self.dialect)
         if self.has_nan(column):
             return sa.func.nullif(value, NOT_A_NUMBER, type_=column.type)
-        if self.dialect.name == "postgresql" and isinstance(kind, sa.String):
+        if self.dialect.name == "sqlite":
+            is_text = isinstance(bare_type(column.type), sa.String)
+            return value.collate("BINARY") if is_text else value
+        if isinstance(kind, sa.String):
             # An enum of its own is no text, and sorts as it was declared.
             text = sa.cast(value, sa.String) if isinstance(kind, sa.Enum) else value
             return text.collate("C")
@@ -131,6 +138,16 @@ class Tables:
         """Tell whether a column may hold ``infinity``, which is read as the last day or moment."""
         is_time = isinstance(_kind(column, self.dialect), sa.Date | sa.DateTime)
         return is_time and self.dialect.name == "postgresql"
+
+    def finite(self, rows: FromClause, column: sa.Column[object]) -> ColumnElement[object]:
+        """The column as it is read, with the first or last day or moment for what is endless."""
+        value = column_of(rows, column)
+        if not self.has_infinity(column):
+            return value
+        kind = column.type
+        last = value == _literal("infinity", kind), _literal(_LAST, kind)
+        first = value == _literal("-infinity", kind), _literal(_FIRST, kind)
+        return sa.case(last, first, else_=value)
 
     def equatable(self, rows: FromClause, column: sa.Column[object]) -> ColumnElement[object]:
         """The column as it is compared for equality only, for which an index can serve."""
@@ -219,9 +236,14 @@ class From:
         self._joins: dict[Hops, FromClause] = {(): self.rows}
 
     def join(self, hops: Hops) -> FromClause:
-        """The rows at the end of a path of to-one relations."""
+        """The rows at the end of a path of to-one relations. Raises: ToolRetry."""
         if hops not in self._joins:
             start, relation = self.join(hops[:-1]), hops[-1]
+            if len(self._joins) > _MAX_JOINS:
+                raise ToolRetry(
+                    "The paths of this request follow too many different relations to one row:"
+                    f" at most {_MAX_JOINS} in fields, filters, order_by, group_by and measures."
+                )
             model = self._tables.models[relation.target]
             rows = self._tables.use(model.table)
             on = [column_of(start, a) == column_of(rows, b) for a, b in relation.pairs]
@@ -398,8 +420,11 @@ def _compare_time(
 def _instead(given: ColumnElement[object], end: str, endless: str) -> ColumnElement[object]:
     """A parameter, or what is beyond all values if it is the last one."""
     kind = given.type
-    at_end = given == sa.literal_column(f"'{end}'", kind)
-    return sa.case((at_end, sa.literal_column(f"'{endless}'", kind)), else_=given)
+    return sa.case((given == _literal(end, kind), _literal(endless, kind)), else_=given)
+
+
+def _literal(text: str, kind: TypeEngine[object]) -> ColumnElement[object]:
+    return sa.literal_column(f"'{text}'", kind)
 
 
 def _exists(inner: From, clauses: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:

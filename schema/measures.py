@@ -44,6 +44,8 @@ _NULL, _UTC = sa.literal_column("NULL", _TEXT), sa.literal_column("'UTC'", _TEXT
 _ZERO, _TWO = sa.literal_column("0", _NUMERIC), sa.literal_column("2", _NUMERIC)
 _LARGEST = sa.literal_column("1.7976931348623157e308", _NUMERIC)
 _INFINITY = sa.literal_column("'Infinity'", _TEXT)
+_ENDLESS = sa.literal_column("9e999", _DOUBLE)
+"""Infinity as SQLite writes it."""
 _RATIO_DIGITS = sa.literal_column("40", _WHOLE)
 """Decimal places that leave no doubt which floating-point number is nearest to a quotient."""
 
@@ -179,7 +181,7 @@ def _key(group: Group, rows: From, tables: Tables) -> _Sql:
     table, column = rows.join(group.hops), group.column.column
     if group.part is None:
         return tables.comparable(table, column)
-    value = column_of(table, column)
+    value = tables.finite(table, column)
     is_moment = group.column.type == "datetime"
     if tables.dialect.name == "sqlite":
         zone = parameter(ZONE, _TEXT) if is_moment else _NULL
@@ -189,11 +191,7 @@ def _key(group: Group, rows: From, tables: Tables) -> _Sql:
         if not (isinstance(stored, sa.DateTime) and stored.timezone):
             value = sa.Function("timezone", _UTC, value, type_=sa.DateTime(timezone=True))
         value = sa.Function("timezone", parameter(ZONE, _TEXT), value, type_=sa.DateTime())
-    part = sa.cast(sa.extract(group.part, value), _WHOLE)
-    if group.column.type == "time":
-        return part
-    # The year of an infinite date is infinite, which is no integer.
-    return sa.case((sa.Function("isfinite", value, type_=sa.Boolean()), part))
+    return sa.cast(sa.extract(group.part, value), _WHOLE)
 
 
 # --- measures -------------------------------------------------------------------------------------
@@ -229,6 +227,8 @@ def _on_sqlite(op: Literal["sum", "avg"], column: Column, value: _Sql, is_exact:
             return total if op == "sum" else sa.Function(RATIO, total, count)
         case _:
             total = sa.Function("sum", sa.cast(value, _DOUBLE), type_=_DOUBLE)
+            # SQLite has null for what infinities add up to, as for the sum of nothing.
+            total = sa.func.coalesce(total, sa.case((count > _ZERO, _ENDLESS)))
             return total if op == "sum" else total / sa.cast(count, _DOUBLE)
 
 

@@ -72,7 +72,9 @@ def postgres_url(url: URL) -> URL:
 
 def postgres_engine(url: URL, **options: object) -> AsyncEngine:
     """Make an engine on asyncpg. Raises: ConfigurationError."""
-    args = {} if "timeout" in url.query else {"timeout": _CONNECT_S}
+    args: dict[str, object] = {"server_settings": {"application_name": "frontdesk"}}
+    if "timeout" not in url.query:
+        args["timeout"] = _CONNECT_S
     try:
         return create_async_engine(postgres_url(url), connect_args=args, **options)
     except ImportError as error:
@@ -103,12 +105,13 @@ def connecting(url: URL) -> Generator[None]:
         raise ConfigurationError(
             "E001",
             f"The database {where} can't be read: {str(reason) or type(reason).__name__}.",
-            "Start the server, or correct the URL.",
+            "Start the server, or correct the URL; an engine with options of its own, such as a"
+            " password in connect_args, goes to Managers(reads=engine).",
         ) from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ConfigurationError(
             "E001",
-            f"The URL of the database {where} has options that asyncpg does not take.",
+            f"The URL of the database {where} has a port or options that asyncpg does not take.",
             "Use those of asyncpg.connect(), such as ?ssl=require.",
         ) from error
 

@@ -42,7 +42,8 @@ _log = logging.getLogger(__name__)
 
 MAX_RESULTS = 200
 MAX_RESULT_BYTES = 256 * 1024
-_SHAPES = 1_024
+_SHAPES = 256
+"""Shapes kept at a time. The largest that can be asked for takes more than a megabyte."""
 
 _UTC = ZoneInfo("UTC")
 
@@ -117,7 +118,7 @@ class Reader:
         self._database_url = database_url
         self._max_results = max_results
         self._timeout = query_timeout_seconds
-        self._zone = timezone.key
+        self._zone = timezone
         self._models = Models(managers, exposed)
         self._shapes = _Shapes[_Shape]()
         self._group_shapes = _Shapes[_GroupShape]()
@@ -141,7 +142,7 @@ class Reader:
                 for name in sorted({m.model.database for m in managers if m.resolver is None})
             }
             dialects = {name: d.compiler.dialect for name, d in self._databases.items()}
-            self._views = Views(self.index, self._models, dialects)
+            self._views = Views(self.index, self._models, dialects, self._zone)
             self._open = opening.pop_all()
         return self
 
@@ -153,13 +154,15 @@ class Reader:
         engine = self._managers.reads if name == SESSIONS else None
         reads = await opening.enter_async_context(open_reads(url, engine))
         exposed = [m for m in self.index.managers.values() if m.model.database == name]
-        where = str(sa.make_url(url).database)
+        place = where = str(sa.make_url(url).database)
+        if url == self._database_url:
+            where += " (the chat's database; sessions= or Tortoise connections lead elsewhere)"
         try:
             await reads.run(lambda connection: check_tables(connection, exposed, where))
         except DBAPIError as error:
             raise ConfigurationError(
                 "E001",
-                f"The database {where} can't be read: {error.orig}.",
+                f"The database {place} can't be read: {error.orig}.",
                 "Give the URL of a database that may be read and that no other program locks.",
             ) from error
         return _Database(reads, Compiler(self._models, reads.dialect))
@@ -234,7 +237,7 @@ class Reader:
         filters = _conditions("filters", request.filters)
         having = _conditions("having", request.having)
         known = self._group_shape(request, view, filters, having, is_exact=is_exact)
-        values = {ZONE: self._zone, **view.values, **known.filter.values(filters)}
+        values = {ZONE: view.zone.key, **view.values, **known.filter.values(filters)}
         with about_having():
             values |= known.having.values(having)
         dialect = self._databases[manager.model.database].compiler.dialect
@@ -278,7 +281,9 @@ class Reader:
         except TimeoutError:
             raise self._too_slow() from None
         except DBAPIError as error:
-            _log.exception("reading %s failed", manager.name)
+            # Its message has the values of the statement; they are nobody else's business.
+            _log.error("Reading %s failed: %s", manager.name, error.orig)
+            _log.debug("The statement was: %s", error.statement)
             raise ToolFailed("The database could not answer this query.") from error
 
     def _too_slow(self) -> ToolFailed:
@@ -295,7 +300,7 @@ class Reader:
 
         def make() -> _Shape:
             dialect = self._databases[manager.model.database].compiler.dialect
-            parsed = parse(filters, manager.model.model, view.names, dialect)
+            parsed = parse(filters, manager.model.model, view.names, dialect, zone=view.zone)
             selection = select(view, manager, request.fields)
             return _Shape(selection, parsed, sort(view, manager, request.order_by))
 
@@ -316,8 +321,9 @@ class Reader:
         def make() -> _GroupShape:
             dialect = self._databases[manager.model.database].compiler.dialect
             aggregation = check(request, manager, view, is_exact=is_exact)
-            parsed = parse(filters, manager.model.model, view.names, dialect)
-            return _GroupShape(aggregation, parsed, parse_having(having, aggregation, dialect))
+            parsed = parse(filters, manager.model.model, view.names, dialect, zone=view.zone)
+            held = parse_having(having, aggregation, dialect, view.zone)
+            return _GroupShape(aggregation, parsed, held)
 
         with about_having():
             kind = shape(having)
@@ -363,14 +369,14 @@ def _page(rows: Rows, offset: int) -> JsonObject:
 
 def _fit(rows: Rows) -> list[JsonObject]:
     """Leave out rows at the end so that the result stays within ``MAX_RESULT_BYTES``."""
-    if len(orjson.dumps(rows.data)) <= MAX_RESULT_BYTES:
-        return rows.data
-    rows.truncated = True
-    rows.notes.add(f"the result is cut at {MAX_RESULT_BYTES} bytes: ask for fewer fields or rows")
-    size, kept = 0, list[JsonObject]()
-    for row in rows.data:
+    size = 1
+    # Row by row: all of them may be a thousand times too large.
+    for number, row in enumerate(rows.data):
         size += len(orjson.dumps(row)) + 1
         if size > MAX_RESULT_BYTES:
-            break
-        kept.append(row)
-    return kept
+            rows.truncated = True
+            rows.notes.add(
+                f"the result is cut at {MAX_RESULT_BYTES} bytes: ask for fewer fields or rows"
+            )
+            return rows.data[:number]
+    return rows.data

@@ -25,6 +25,7 @@ from sqlalchemy.pool import NullPool
 
 from schema import postgres_reads, sqlite_reads
 from schema.errors import ConfigurationError
+from schema.joins import ONE
 from schema.managers import Manager, Managers
 from schema.sources import SESSIONS
 
@@ -98,7 +99,10 @@ def _tables(manager: Manager) -> list[sa.Table]:
 
 
 def check_tables(connection: Connection, managers: Iterable[Manager], where: str) -> None:
-    """Check that all that is exposed is in the database. Raises: ConfigurationError."""
+    """Check that all that is exposed is in the database, and may be read.
+
+    Raises: ConfigurationError; DBAPIError where a right is missing.
+    """
     users = {table: manager.name for manager in managers for table in _tables(manager)}
     there = _columns_there(connection, users)
     for table, manager in users.items():
@@ -117,6 +121,7 @@ def check_tables(connection: Connection, managers: Iterable[Manager], where: str
                     f"The column {table.name}.{column.name} of {manager} is missing in {where}.",
                     "Run your migrations on this database.",
                 )
+        connection.execute(sa.select(ONE).select_from(table).where(sa.false()))
 
 
 def _columns_there(

@@ -171,6 +171,12 @@ def _nested_request(asked: Json, path: tuple[str, ...]) -> tuple[list[Json] | No
         limit, asked = asked.get("limit"), asked.get("fields")
         if asked is None:
             return None, limit
+    if is_object(asked):
+        more = next(name for name in asked if name not in ("fields", "limit"))
+        raise ToolRetry(
+            f"{_where(path)}: a nested relation takes fields and limit, and no {echo(more)}. To"
+            " filter or sort these rows, query their own manager."
+        )
     if not isinstance(asked, list):
         raise ToolRetry(f"{_where(path)}: {_SHAPE}")
     return asked, limit

@@ -4,6 +4,7 @@ Source: design.md 4, data tools; design.md 5.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import tzinfo
 from typing import cast
 
 from schema.computed import NotComputed, note_null
@@ -16,7 +17,7 @@ from schema.request import select, sort
 from schema.resolver import Filter, Page, Resolver
 from schema.rows import Rows
 from schema.sources import Column
-from schema.values import Refused
+from schema.values import Refused, taker
 from schema.views import View
 
 
@@ -34,7 +35,7 @@ async def read_resolved(
         "order_by": _order(resolver, request, view, manager),
         "fields": fields,
     }
-    filters = _filters(resolver, request.filters, manager)
+    filters = _filters(resolver, request.filters, manager, view.zone)
     arguments = {**filters, **{name: given[name] for name in resolver.takes}}
 
     async def ask() -> Page[object]:
@@ -66,7 +67,9 @@ def _order(resolver: Resolver, request: QueryRequest, view: View, manager: Manag
 # --- filters --------------------------------------------------------------------------------------
 
 
-def _filters(resolver: Resolver, filters: Json, manager: Manager) -> Mapping[str, object]:
+def _filters(
+    resolver: Resolver, filters: Json, manager: Manager, zone: tzinfo
+) -> Mapping[str, object]:
     """The values of filters that the actor may use, as Python has them."""
     if filters is None:
         return {}
@@ -78,7 +81,7 @@ def _filters(resolver: Resolver, filters: Json, manager: Manager) -> Mapping[str
         known = offered.get(key)
         if known is None:
             raise _unknown(key, manager, offered)
-        values[key] = _taken(key, value, known)
+        values[key] = _taken(key, value, known, zone)
     return values
 
 
@@ -95,17 +98,18 @@ def _unknown(key: str, manager: Manager, offered: Mapping[str, Filter]) -> ToolR
     )
 
 
-def _taken(key: str, value: Json, known: Filter) -> object:
+def _taken(key: str, value: Json, known: Filter, zone: tzinfo) -> object:
     if value is None:
         raise ToolRetry(f"Filter {key}: the value must not be null; leave the filter out.")
     if known.is_list and not isinstance(value, list):
         raise ToolRetry(f"Filter {key}: the value must be a list.")
     if isinstance(value, list) and len(value) > MAX_LIST:
         raise ToolRetry(f"Filter {key}: a list may hold at most {MAX_LIST} values.")
+    take = taker(known.column, zone)
     try:
         if known.is_list and isinstance(value, list):
-            return [known.take(item) for item in value]
-        return known.take(value)
+            return [take(item) for item in value]
+        return take(value)
     except Refused as error:
         raise ToolRetry(f"Filter {key}: the value {error}.") from None
 

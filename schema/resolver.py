@@ -20,7 +20,6 @@ from schema.computed import NotComputed
 from schema.errors import ConfigurationError, mapped
 from schema.events import Json
 from schema.sources import Column, ModelDescription, docstring
-from schema.values import Coerce, taker
 
 GIVEN = frozenset({"actor", "limit", "offset", "order_by", "fields"})
 """The parameters of a page function that are no filters."""
@@ -45,7 +44,6 @@ class Filter:
     column: Column
     is_list: bool
     field: str | None
-    take: Coerce
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,4 +210,4 @@ def _filter(what: str, parameter: Parameter, annotation: object, fields: Collect
         )
     column = kind.column(parameter.name)
     field = parameter.name.partition("__")[0]
-    return Filter(column, bool(inner), field if field in fields else None, taker(column))
+    return Filter(column, bool(inner), field if field in fields else None)

@@ -219,7 +219,9 @@ def _related(
     for start in range(0, len(keys), _KEYS_AT_ONCE):
         some = keys[start : start + _KEYS_AT_ONCE]
         count = 1 << (len(some) - 1).bit_length()
-        given: dict[str, object] = {**values, "many": branch.limit + 1}
+        # One row too many tells that there are more, which are not even read.
+        room = MAX_RELATED_ROWS - rows.related + 1
+        given: dict[str, object] = {**values, "many": branch.limit + 1, "room": room}
         for number in range(1, count + 1):
             for at in range(len(branch.keys)):
                 # A key without a value leads to no row.

@@ -9,7 +9,7 @@ Source: design.md 4, values.
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Context, Decimal
 from enum import Enum
 from typing import Literal, TypeVar, cast
@@ -241,8 +241,10 @@ _SHOW: Mapping[ValueType, Decode] = {
 # --- in -------------------------------------------------------------------------------------------
 
 
-def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
+def coercer(column: Column, lookup: Lookup, dialect: Dialect, zone: tzinfo = UTC) -> Coerce:
     """Make the function that turns one filter value into the driver's value for ``column``.
+
+    A moment without a zone is in ``zone``.
 
     It raises ``Refused`` unless nothing is lost; ``in`` takes the values of its list one by one.
     Values come as JSON, or as Python has them when a project's code made the filter.
@@ -253,7 +255,7 @@ def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
         return lambda value: f"%{_escape(fold(_take_text(value, _MAX_PART)))}%"
     if lookup in TEXT:
         return lambda value: _take_text(value, _MAX_PART)
-    take = taker(column)
+    take = taker(column, zone)
     stored = column.column.type
     bind = stored.dialect_impl(dialect).bind_processor(dialect)
     drop_zone = column.type == "datetime" and not _keeps_zone(bare_type(stored))
@@ -271,9 +273,15 @@ def coercer(column: Column, lookup: Lookup, dialect: Dialect) -> Coerce:
     return coerce
 
 
-def taker(column: Column) -> Coerce:
+def taker(column: Column, zone: tzinfo = UTC) -> Coerce:
     """The function that turns one filter value into a Python value. Raises: Refused, as it does."""
-    return _take_choice(column) if column.type == "enum" else _TAKE[column.type]
+    match column.type:
+        case "enum":
+            return _take_choice(column)
+        case "datetime":
+            return lambda value: _take_datetime(value, zone)
+        case _:
+            return _TAKE[column.type]
 
 
 def _keeps_zone(stored: object) -> bool:
@@ -350,12 +358,12 @@ def _take_boolean(value: object) -> bool:
             raise Refused("must be true or false")
 
 
-def _take_datetime(value: object) -> datetime:
+def _take_datetime(value: object, zone: tzinfo) -> datetime:
     moment = _parse(
         datetime, datetime.fromisoformat, value, "a date and time, 2024-05-31T14:00:00Z"
     )
     try:
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return (moment.replace(tzinfo=zone) if moment.tzinfo is None else moment).astimezone(UTC)
     except OverflowError:
         raise Refused("must be a date and time between the years 1 and 9999") from None
 
@@ -411,7 +419,6 @@ _TAKE: Mapping[ValueType, Coerce] = {
     "boolean": _take_boolean,
     "date": _take_date,
     "time": _take_time,
-    "datetime": _take_datetime,
     "uuid": _take_uuid,
 }
-"""An enum is taken by its own members, and json is compared with nothing."""
+"""An enum is taken by its own members, a moment with a zone, and json is compared with nothing."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import cast
+from zoneinfo import ZoneInfo
 
 from sqlalchemy.engine import Dialect
 
@@ -41,7 +42,7 @@ class View:
     """What one actor may see for one run: the index, and the filters that limit rows.
 
     ``visible`` are the evaluated filters with ``values`` for their parameters; ``shape`` tells
-    views apart that need other SQL.
+    views apart that need other SQL. ``zone`` is where the actor's days begin.
     """
 
     actor: Actor
@@ -49,6 +50,7 @@ class View:
     visible: Visibility
     values: Mapping[str, object]
     shape: str
+    zone: ZoneInfo
 
     @property
     def managers(self) -> Mapping[str, Manager]:
@@ -91,11 +93,20 @@ class Models(dict[type, ModelDescription]):
 class Views:
     """Makes views. ``index`` holds all that is exposed; ``dialects`` are by database.
 
+    ``zone`` is everybody's.
+
     Raises: ConfigurationError when a ``tenant`` leads nowhere.
     """
 
-    def __init__(self, index: SchemaIndex, models: Models, dialects: Mapping[str, Dialect]) -> None:
+    def __init__(
+        self,
+        index: SchemaIndex,
+        models: Models,
+        dialects: Mapping[str, Dialect],
+        zone: ZoneInfo,
+    ) -> None:
         self._index = index
+        self._zone = zone
         self._models = models
         self._dialects = dialects
         self._indexes: dict[_Hidden, SchemaIndex] = {}
@@ -121,7 +132,8 @@ class Views:
         hidden = frozenset(hidden_managers), frozenset(hidden_fields)
         kinds = [*limits.kinds, *map(sorted, hidden)] if any(hidden) else limits.kinds
         key = sha256(repr(kinds).encode()).hexdigest() if kinds else ""
-        return View(actor, self._narrowed(hidden), limits.visible, limits.values, key)
+        index = self._narrowed(hidden)
+        return View(actor, index, limits.visible, limits.values, key, self._zone)
 
     def _narrowed(self, hidden: _Hidden) -> SchemaIndex:
         """The index without what is hidden; actors of one kind share it."""

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
+from zoneinfo import ZoneInfo
 
 from servers import ROWS, AtOnce, bench_managers
 
@@ -82,7 +83,7 @@ def _loop_turn() -> Callable[[], AsyncGenerator[Event | NewEntry]]:
     tools = ToolRegistry([Tool("query", "Reads rows.", parameters, query)])
     reader = Reader(bench_managers(), database_url="sqlite:///unused.db")
     actor = Actor("session", "bench")
-    context = ToolContext(actor, View(actor, reader.index, {}, {}, ""), reader)
+    context = ToolContext(actor, View(actor, reader.index, {}, {}, "", ZoneInfo("UTC")), reader)
 
     def turn() -> AsyncGenerator[Event | NewEntry]:
         budget = Budget(8, 18, asyncio.get_running_loop().time() + 300)

@@ -1,14 +1,18 @@
 """The filter language: lookups, paths, coercion, and words that tell nothing."""
 
 from collections.abc import Awaitable, Callable
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from schema import ToolRetry
-from schema.events import Json, JsonObject
+from schema import Managers, ToolRetry
+from schema.aggregates import AggregateRequest
+from schema.events import Actor, Json, JsonObject
 from schema.filters import MAX_CONDITIONS, MAX_LIST
-from tests.schema.conftest import Query
-from tests.schema.shop import BIG, LARGEST
+from schema.graphql import QueryRequest
+from schema.query import Reader
+from tests.schema.conftest import ADA, Query
+from tests.schema.shop import BIG, LARGEST, Part
 
 Names = Callable[..., Awaitable[list[Json]]]
 
@@ -106,6 +110,15 @@ async def test_lists_of_any_length_match_what_they_hold(names: Names) -> None:
         await names("Part", id__in=list(range(MAX_LIST + 1)))
 
 
+async def test_the_values_of_all_lists_are_bounded_together(query: Query) -> None:
+    half: JsonObject = {"id__in": list(range(MAX_LIST // 2))}
+    assert (await query("Part", filters={"or": [half, half]}))["total_count"] == 4
+    full: list[Json] = [{"id__in": list(range(MAX_LIST)), "stock": n} for n in range(3)]
+    for filters in ({"or": full}, {"and": full}, {"not": {"or": full}}):
+        with pytest.raises(ToolRetry, match="the lists may hold 1024 values in all"):
+            await query("Part", filters=filters)
+
+
 @pytest.mark.covers("C7-10")
 @pytest.mark.parametrize(
     ("filters", "message"),
@@ -144,6 +157,7 @@ async def test_unknown_and_hidden_names_are_refused_alike(
     ("filters", "message"),
     [
         ({"name": None}, "^Filter name: null is asked for with name__isnull: true"),
+        ({"stock__gt": None}, "^Filter stock__gt: null is asked for with stock__isnull: true"),
         ({"name__in": None}, "^Filter name__in: the value must be a list"),
         ({"id__in": [1, None]}, "must be an integer"),
         ({"name": ["a"]}, "must be a text. For one of several values use __in"),
@@ -306,6 +320,13 @@ def _nested(key: str, depth: int) -> JsonObject:
     return filters
 
 
+async def test_a_list_is_no_boolean_though_its_length_is_equal_to_one(names: Names) -> None:
+    for is_null, as_long in ((True, ["x"]), (False, [])):
+        await names("Part", price__isnull=is_null)
+        with pytest.raises(ToolRetry, match="the value must be true or false"):
+            await names("Part", price__isnull=as_long)
+
+
 async def test_a_value_of_another_shape_is_checked_again(names: Names) -> None:
     assert await names("Part", stock=5) == ["Bolt"]
     assert await names("Part", **{"or": [{"stock": 5}]}) == ["Bolt"]
@@ -313,3 +334,25 @@ async def test_a_value_of_another_shape_is_checked_again(names: Names) -> None:
     with pytest.raises(ToolRetry, match="must be an integer"):
         await names("Part", stock="many")
     assert await names("Part", stock=7) == ["Gear"]
+
+
+@pytest.mark.covers("P45")
+async def test_a_moment_without_a_zone_is_in_the_zone_of_the_desk(shop_url: str) -> None:
+    def seen(actor: Actor) -> object:
+        return {"made_at__lt": "2024-05-31T14:00:01"}  # a developer's is in UTC
+
+    managers = Managers()
+    managers.expose(Part, visible=seen)
+    zone = ZoneInfo("Pacific/Auckland")  # 14:00 on May 31 in UTC is 02:00 on June 1
+    async with Reader(managers, database_url=shop_url, timezone=zone) as reader:
+        view = await reader.view(ADA)
+        day: JsonObject = {"made_at__gte": "2024-06-01", "made_at__lt": "2024-06-02"}
+        page = await reader.query(QueryRequest("Part", ["name"], day), view)
+        assert page["data"] == [{"name": "100%_Nut"}]
+        groups = await reader.aggregate(AggregateRequest("Part", day, ["made_at__day"]), view)
+        assert groups["data"] == [{"made_at__day": 1, "count": 1}]
+        last: JsonObject = {"op": "max", "field": "made_at"}
+        for having, count in (("2024-06-01T02:00", 1), ("2024-06-01T02:01", 0)):
+            held: JsonObject = {"max_made_at__gte": having}
+            request = AggregateRequest("Part", measures=[last], having=held)
+            assert (await reader.aggregate(request, view))["total_count"] == count

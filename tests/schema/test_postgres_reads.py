@@ -198,9 +198,10 @@ async def test_what_is_wrong_with_a_database_is_told_without_its_password(
     for url, message in {
         f"postgresql://u:secret@/shop?host={tmp_path}": "shop can't be read: .*No such file",
         "postgresql://u:secret@127.0.0.1:1/shop": "The database shop on 127.0.0.1 can't be read",
+        "postgresql://u:secret@127.0.0.1:70000/shop": "shop on 127.0.0.1 has a port or options",
         f"postgresql://postgres:secret@/gone?host={host}": 'database "gone" does not exist',
         f"postgresql://locked_out:secret@/postgres?host={host}": '"locked_out" is not permitted',
-        f"postgresql+asyncpg://u:secret@/shop?host={host}&sslmode=require": "has options that",
+        f"postgresql+asyncpg://u:secret@/shop?host={host}&sslmode=require": "or options that",
         f"postgresql://postgres:secret@/postgres?host={host}": "table box of Box is missing",
     }.items():
         with pytest.raises(ConfigurationError, match=f"^E001: .*{message}") as refused:
@@ -264,3 +265,23 @@ def test_texts_go_by_code_point_and_without_case_as_well_as_a_server_can(
     assert sql in where("icontains")
     assert where("gt") == '(t1.name COLLATE "C") > $1::VARCHAR'
     assert where("exact") == "t1.name = $1::VARCHAR"
+
+
+async def test_a_table_that_may_not_be_read_stops_the_start(
+    postgres: Postgres, writable_shop_url: str
+) -> None:
+    name = database(writable_shop_url)
+    postgres.execute("CREATE ROLE clerk LOGIN")
+    postgres.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO clerk", name)
+    url = writable_shop_url.replace("//postgres@", "//clerk@")
+    try:
+        async with Reader(exposed(), database_url=url) as reader:
+            page = await reader.query(QueryRequest("Part", ["name"]), await reader.view(ADA))
+            assert page["total_count"] == 6
+        postgres.execute("REVOKE SELECT ON material FROM clerk", name)
+        with pytest.raises(ConfigurationError, match="permission denied for table material"):
+            async with Reader(exposed(), database_url=url):
+                pass
+    finally:
+        postgres.execute("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM clerk", name)
+        postgres.execute("DROP ROLE clerk")

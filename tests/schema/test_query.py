@@ -1,5 +1,8 @@
 """The query tool: fields, nested rows, order, pages, and what it refuses."""
 
+import sqlite3
+from pathlib import Path
+
 import pytest
 import sqlalchemy as sa
 from sqlmodel import col
@@ -8,7 +11,8 @@ from schema import Managers, ToolRetry
 from schema.events import Json
 from schema.query import QueryRequest, Reader
 from schema.request import MAX_NESTED
-from tests.schema.conftest import ADA, Query, Write
+from schema.rows import MAX_RELATED_ROWS
+from tests.schema.conftest import ADA, Query, Write, on_sqlite
 from tests.schema.shop import BIG, LARGEST, Part, Project, ProjectPart
 
 
@@ -196,8 +200,12 @@ WRONG_FIELDS: list[tuple[list[Json], str]] = [
     ([{"material": ["*"]}], "^fields.material: \\* is for the top level"),
     ([{"material": []}], "^fields.material: must name at least one field"),
     ([{"material": "name"}], "^fields.material: must list field names"),
+    (
+        [{"uses": {"fields": ["quantity"], "order_by": ["quantity"]}}],
+        "^fields.uses: a nested relation takes fields and limit, and no 'order_by'. To filter",
+    ),
     ([{"material": None}], "^fields.material: must list field names"),
-    ([{"material": {"fields": ["name"], "page": 1}}], "^fields.material: must list"),
+    ([{"material": {"fields": ["name"], "page": 1}}], "^fields.material: a nested .* no 'page'"),
     ([{"material": {"fields": ["name"], "limit": 1}}], "^fields.material: a limit is for"),
     ([{"projects": {"fields": ["code"], "limit": True}}], "^fields.projects.limit: must be"),
     ([{"nothing": ["name"]}], "^fields: Part has no 'nothing'"),
@@ -260,18 +268,49 @@ async def test_depth_and_breadth_of_a_selection_are_bounded(query: Query) -> Non
             await query("Project", fields=fields)
 
 
-async def test_lists_of_too_many_rows_in_all_are_refused(write: Write, query: Query) -> None:
+async def _write_uses(write: Write) -> None:
+    """Two hundred parts from 1000 on, each with sixty uses."""
     parts, codes = range(1_000, 1_200), [f"P{n}" for n in range(60)]
     await write(sa.insert(Part), [{"id": part, "name": ""} for part in parts])
     await write(sa.insert(Project), [{"code": code, "name": ""} for code in codes])
     uses = [{"project_code": code, "part_id": part} for part in parts for code in codes]
     await write(sa.insert(ProjectPart), uses)
+
+
+async def test_lists_of_too_many_rows_in_all_are_refused(write: Write, query: Query) -> None:
+    await _write_uses(write)
     few: Json = {"uses": {"fields": ["quantity"], "limit": 40}}
     page = await query("Part", fields=["id", few], filters={"id__gte": 1_000})
     assert page["truncated"] is True
     many: Json = {"uses": {"fields": ["quantity"], "limit": MAX_NESTED}}
     with pytest.raises(ToolRetry, match="hold too many rows"):
         await query("Part", fields=["id", many], filters={"id__gte": 1_000})
+
+
+@on_sqlite
+async def test_rows_of_lists_are_not_read_beyond_the_bound(shop_file: Path, write: Write) -> None:
+    await _write_uses(write)
+    read: list[tuple[object, ...]] = []
+
+    def noted(_: sqlite3.Cursor, row: tuple[object, ...]) -> tuple[object, ...]:
+        read.append(row)
+        return row
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(shop_file, check_same_thread=False)
+        connection.row_factory = noted
+        return connection
+
+    managers = Managers(reads=sa.create_engine(f"sqlite:///{shop_file}", creator=connect))
+    managers.expose(Part)
+    managers.expose(ProjectPart)
+    nested: Json = {"uses": {"fields": ["quantity"], "limit": MAX_NESTED}}
+    request = QueryRequest("Part", ["id", nested], {"id__gte": 1_000}, limit=200)
+    async with Reader(managers, database_url=f"sqlite:///{shop_file}") as reader:
+        read.clear()
+        with pytest.raises(ToolRetry, match="hold too many rows"):
+            await reader.query(request, await reader.view(ADA))
+    assert len(read) == 200 + MAX_RELATED_ROWS + 1
 
 
 async def test_a_result_of_too_many_bytes_loses_its_last_rows(write: Write, query: Query) -> None:
