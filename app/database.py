@@ -60,7 +60,10 @@ class Command:
 
 
 class Connection(Protocol):
-    """What a job works with. All of its methods raise ``DatabaseFailed``."""
+    """What a job works with. All of its methods raise ``DatabaseFailed``.
+
+    A value that no column can hold, and was not made to fit, is an error of the driver's own.
+    """
 
     def read(self, query: Query[Row], values: Values = NO_VALUES) -> list[Row]:
         """Return all rows."""

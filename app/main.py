@@ -82,7 +82,12 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
     )
     app.add_exception_handler(HTTPException, _refuse)
     app.add_exception_handler(Exception, _fail)
-    app.include_router(health_router(_install(app, managers, settings or load_settings())))
+    open_now = _install(app, managers, settings or load_settings())
+
+    async def check() -> None:
+        await open_now().host.check()
+
+    app.include_router(health_router(check))
     add_docs(app)
     return app
 
@@ -96,8 +101,8 @@ def install(app: FastAPI, managers: Managers, settings: Settings | None = None) 
     _install(app, managers, settings or load_settings())
 
 
-def _install(app: FastAPI, managers: Managers, settings: Settings) -> Callable[[], bool]:
-    """Add the chat, and return what tells whether it is open."""
+def _install(app: FastAPI, managers: Managers, settings: Settings) -> Callable[[], Desk]:
+    """Add the chat, and return what gives its desk, or raises TryAgain while it is closed."""
     _check_rooms()
     plugins = _plugins(settings)
     desks: list[Desk] = []
@@ -122,7 +127,7 @@ def _install(app: FastAPI, managers: Managers, settings: Settings) -> Callable[[
         _describe(app, settings.url)
         if settings.allowed_origins:
             app.add_middleware(_ChatCors, router=router, origins=settings.allowed_origins)
-    return lambda: bool(desks)
+    return open_now
 
 
 def _describe(app: FastAPI, url: str) -> None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Protocol, Self, cast, runtime_checkable
 
@@ -40,6 +40,10 @@ _READ_PATIENCE_S = 5.0
 _CONNECT_LIMIT_S = 10
 _STATEMENT_LIMIT_S = 30
 """Beyond it, the server counts as gone."""
+_MIGRATION_LIMIT_S = 600
+"""How long one statement of a migration may take, and the wait for another process's migration."""
+_GOODBYE_LIMIT_S = 1
+"""How long a server is given to take note that a connection is closed."""
 _IDLE_LIMIT_MS = 5_000
 """A process that stands still within a transaction gives up its locks then."""
 _BATCH_WAIT_MS = 50
@@ -51,8 +55,9 @@ _PAUSE_S = 0.2
 _MIGRATION_LOCK = 0x66726F6E74
 """The advisory lock of migrations: "front"."""
 
-_GONE = {"25P03", "57P01", "57P02", "57P03", "57P05"}
-"""SQLSTATEs with which a server ends a connection; those of class 08 are others."""
+_GONE = {"25006", "25P03", "25P04", "57P01", "57P02", "57P03", "57P05"}
+"""SQLSTATEs with which a server ends a connection, or can't be written to because another one is
+the primary; those of class 08 are others."""
 _LOCKED, _DEADLOCK, _SERIALIZATION, _UNIQUE = "55P03", "40P01", "40001", "23505"
 _DIALECT = dialect()
 _NO_DATABASE, _REFUSED = "3D000", ("28000", "28P01")
@@ -60,6 +65,14 @@ _NO_DATABASE, _REFUSED = "3D000", ("28000", "28P01")
 
 class _Lost(DatabaseFailed):
     """The connection was lost, and nothing of its transaction was committed."""
+
+
+class _EndUnknown(DatabaseFailed):
+    """The connection was lost while the first ``count`` jobs were committed, or were not."""
+
+    def __init__(self, error: _Lost, count: int) -> None:
+        super().__init__(f"A commit was begun, and its end is not known: {error}")
+        self.count = count
 
 
 class _InTheWay(DatabaseFailed):
@@ -130,6 +143,10 @@ def _sqlstate(error: BaseException) -> str:
     return (error.sqlstate or "") if isinstance(error, _Told) else ""
 
 
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
 # --- statements -----------------------------------------------------------------------------------
 
 
@@ -173,9 +190,9 @@ class _Connection:
             many = [sql.bind(values) for values in rows]
             self._wait(self._driver.executemany(sql.text, many))
 
-    def control(self, statements: str) -> None:
-        """Run statements that begin and end transactions."""
-        self._wait(self._driver.execute(statements))
+    def control(self, statements: str) -> str:
+        """Run statements that begin and end transactions; return what the last has done."""
+        return self._wait(self._driver.execute(statements))
 
     def roll_back(self) -> None:
         """End a transaction with nothing done; one whose connection is gone has ended."""
@@ -205,7 +222,7 @@ class _Connection:
         ):
             return DatabaseFailed(str(error))
         self._driver.terminate()
-        return _Lost(str(error) or type(error).__name__)
+        return _Lost(_reason(error))
 
 
 # --- connections ----------------------------------------------------------------------------------
@@ -221,18 +238,19 @@ class _Pool:
 
     async def close(self) -> None:
         """Close the connections, none of which is in use."""
-        for driver in self._idle:
-            try:
-                await asyncio.wait_for(driver.close(), _CONNECT_LIMIT_S)
-            except _failures():
-                driver.terminate()
+        await asyncio.gather(*(_close(driver) for driver in self._idle))
 
     async def run(self, work: Callable[[_Connection], T], patience_s: float) -> T:
         """Run sync code on a connection, and again if the connection was lost meanwhile.
 
-        Raises: DatabaseFailed, and what ``work`` raises.
+        Raises: DatabaseFailed, also when none is free in time, and what ``work`` raises.
         """
-        async with self._free:
+        try:
+            async with asyncio.timeout(patience_s):
+                await self._free.acquire()
+        except TimeoutError as error:
+            raise DatabaseFailed("All connections to the chat database are in use.") from error
+        try:
             for _ in range(_TRIES - 1):
                 try:
                     return await self._run(work, patience_s)
@@ -241,6 +259,8 @@ class _Pool:
                     while self._idle:
                         self._idle.pop().terminate()  # lost as well, as a rule
             return await self._run(work, patience_s)
+        finally:
+            self._free.release()
 
     async def _run(self, work: Callable[[_Connection], T], patience_s: float) -> T:
         driver = await self._driver(patience_s)
@@ -259,17 +279,28 @@ class _Pool:
             if not driver.is_closed():
                 return driver
         loop = asyncio.get_running_loop()
-        started = loop.time()
+        started, waited = loop.time(), 0.0
         while True:
             try:
-                return await self._server.connect()
+                # A server that takes a connection and stays silent costs no more than patience.
+                limit_s = min(_CONNECT_LIMIT_S, max(1.0, patience_s - waited))
+                return await self._server.connect(limit_s)
             except _failures() as error:
                 waited = loop.time() - started
                 if waited >= patience_s or _sqlstate(error) in (_NO_DATABASE, *_REFUSED):
-                    raise DatabaseFailed(str(error) or type(error).__name__) from error
+                    raise DatabaseFailed(_reason(error)) from error
                 if waited >= 1:
                     _log.warning("No connection to the chat database since %.1f s.", waited)
             await asyncio.sleep(_PAUSE_S if waited < 1 else 5 * _PAUSE_S)
+
+
+async def _close(driver: _Driver) -> None:
+    """Close a connection, whose server may not listen any more."""
+    try:
+        async with asyncio.timeout(_GOODBYE_LIMIT_S):
+            await driver.close()
+    except _failures():
+        driver.terminate()
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -311,16 +342,17 @@ class _Writing:
                 jobs = jobs[count:]
 
     async def _commit(self, jobs: Sequence[Pending]) -> int:
-        """Run jobs in one transaction, and return how many. If it fails, all have failed."""
+        """Run jobs in one transaction, and return how many. If it fails, they have all failed."""
         limit_ms = max(1, int(self._patience_s * 1000))
         try:
             return await self._pool.run(
                 lambda connection: _transact(connection, jobs, limit_ms), self._patience_s
             )
         except Exception as error:
-            for job in jobs:
+            concerned = jobs[: error.count] if isinstance(error, _EndUnknown) else jobs
+            for job in concerned:
                 job.error = job.error or error
-            return len(jobs)
+            return len(concerned)
 
 
 def _transact(connection: _Connection, jobs: Sequence[Pending], limit_ms: int) -> int:
@@ -339,9 +371,12 @@ def _transact(connection: _Connection, jobs: Sequence[Pending], limit_ms: int) -
             break
         count += 1
     try:
-        connection.control("COMMIT")
+        done = connection.control("COMMIT")
     except _Lost as error:
-        raise DatabaseFailed(f"A commit was begun, and its end is not known: {error}") from error
+        raise _EndUnknown(error, count) from error
+    if done != "COMMIT":
+        # So the server ends a transaction in which a statement has failed, without an error.
+        raise DatabaseFailed("A job has gone on after a failure, and nothing was committed.")
     return count
 
 
@@ -427,26 +462,28 @@ class PostgresServer:
             await writes.close()
             await reads.close()
 
-    async def connect(self) -> _Driver:
+    async def connect(
+        self, limit_s: float = _CONNECT_LIMIT_S, statement_limit_s: float = _STATEMENT_LIMIT_S
+    ) -> _Driver:
         """Open a connection. Raises: what asyncpg raises."""
         _, arguments = _DIALECT.create_connect_args(self.url)
         # Behind a pooler that gives each transaction another connection, nothing can be cached.
         is_cached = arguments.pop("prepared_statement_cache_size", None) != 0
         arguments.pop("prepared_statement_name_func", None)
         options: dict[str, object] = {
-            "timeout": _CONNECT_LIMIT_S,
-            "command_timeout": _STATEMENT_LIMIT_S,
+            "timeout": limit_s,
+            "command_timeout": statement_limit_s,
             "server_settings": {"application_name": "frontdesk"},
         }
         if not is_cached:
             options["statement_cache_size"] = 0
         return await _asyncpg().connect(**{**options, **arguments})
 
-    async def reach(self) -> _Driver:
+    async def reach(self, statement_limit_s: float = _STATEMENT_LIMIT_S) -> _Driver:
         """Open the first connection. Raises: ConfigurationError that tells why it can't be."""
         failures = _failures()
         try:
-            return await self.connect()
+            return await self.connect(statement_limit_s=statement_limit_s)
         except (*failures, TypeError, ValueError) as error:
             raise self._unreachable(error) from error
 
@@ -461,7 +498,8 @@ class PostgresServer:
         if state in _REFUSED:
             return ConfigurationError(
                 "E002",
-                f"The database server refuses the user {self.url.username!r} or the password.",
+                f"The database server refuses the user {self.url.username!r} or the password: "
+                f"{_reason(error)}.",
                 "Correct them in FRONTDESK_DATABASE_URL.",
             )
         if isinstance(error, TypeError | ValueError):
@@ -470,10 +508,9 @@ class PostgresServer:
                 "FRONTDESK_DATABASE_URL has parameters that asyncpg does not take.",
                 "Set it to postgresql+asyncpg://user:password@host:5432/name.",
             )
-        reason = str(error) or type(error).__name__
         return ConfigurationError(
             "E002",
-            f"The database server {self._at} can't be used: {reason}.",
+            f"The database server {self._at} can't be used: {_reason(error)}.",
             "Start it, or correct FRONTDESK_DATABASE_URL.",
         )
 
@@ -494,6 +531,8 @@ class PostgresServer:
                 return None
             rows = await driver.fetch(f"SELECT version_num FROM {version_table}")
             return str(rows[0][0]) if rows else None
+        except OSError as error:
+            raise self._unreachable(error) from error
         except _failures() as error:
             raise ConfigurationError(
                 "E002",
@@ -501,14 +540,16 @@ class PostgresServer:
                 "Give its user the right to read and write the tables.",
             ) from error
         finally:
-            await driver.close()
+            await _close(driver)
 
     def alter(self, work: Callable[[sa.Connection], None]) -> None:
         """Run migrations."""
         asyncio.run(self._alter(work))
 
     async def _alter(self, work: Callable[[sa.Connection], None]) -> None:
-        engine = create_async_engine(self.url, async_creator=self.reach, poolclass=sa.NullPool)
+        _asyncpg()
+        connect = partial(self.reach, _MIGRATION_LIMIT_S)
+        engine = create_async_engine(self.url, async_creator=connect, poolclass=sa.NullPool)
         try:
             async with engine.begin() as connection:
                 # The lock is taken before the revision is read, so the second process finds the

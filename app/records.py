@@ -233,17 +233,19 @@ _LOCK_CONVERSATIONS = Query[tuple[ConversationId]](
 _FREE_REQUESTS = Command(
     sa.update(runs)
     .where(
-        runs.c.owner == param("old"),
+        runs.c.conversation_id == param("conversation"),
         runs.c.request_id.in_(sa.select(_USED.c.request_id).where(_USED.c.owner == param("new"))),
     )
     .values(request_id=sa.null(), request_sha256=sa.null())
 )
 _ADOPT_RUNS = Command(
-    sa.update(runs).where(runs.c.owner == param("old")).values(owner=param("new"))
+    sa.update(runs)
+    .where(runs.c.conversation_id == param("conversation"))
+    .values(owner=param("new"))
 )
-_ADOPT_CONVERSATIONS = Command(
+_ADOPT_CONVERSATION = Command(
     sa.update(conversations)
-    .where(conversations.c.owner == param("old"))
+    .where(conversations.c.id == param("conversation"))
     .values(owner=param("new"), origin_key=sa.null())
 )
 
@@ -361,11 +363,14 @@ def read_window(
 
 def adopt(connection: Connection, visitor: Actor, actor: Actor) -> None:
     """Give an actor what a visitor has; a ``request_id`` that both have used stays the actor's."""
-    both = {"old": owner_key(visitor), "new": owner_key(actor)}
-    connection.read(_LOCK_CONVERSATIONS, both)
-    connection.write(_FREE_REQUESTS, both)
-    connection.write(_ADOPT_RUNS, both)
-    connection.write(_ADOPT_CONVERSATIONS, both)
+    old, new = owner_key(visitor), owner_key(actor)
+    if old == new:
+        return
+    # Another process may add a conversation meanwhile. It comes along with its runs, or stays.
+    while locked := connection.read(_LOCK_CONVERSATIONS, {"old": old}):
+        found = [{"conversation": id, "new": new} for (id,) in locked]
+        for command in (_FREE_REQUESTS, _ADOPT_RUNS, _ADOPT_CONVERSATION):
+            connection.write_all(command, found)
 
 
 # --- forms ----------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ from app.runs import Run, RunHandle
 from app.sessions import CSRF_COOKIE, SESSION_COOKIE
 from app.settings import Settings
 from app.socket import converse
-from schema.errors import BadEvent, ChatError, TryAgain
+from schema.errors import BadEvent, ChatError
 from schema.events import Ask, Failed, encode
 
 _log = logging.getLogger(__name__)
@@ -220,8 +220,8 @@ def _add_sessions(router: APIRouter, desk: Callable[[], Desk]) -> None:
         return response
 
 
-def health_router(is_ready: Callable[[], bool]) -> APIRouter:
-    """Build the routes that a deployment watches."""
+def health_router(check: Callable[[], Awaitable[None]]) -> APIRouter:
+    """Build the routes that a deployment watches; ``check`` raises TryAgain unless all is well."""
     router = APIRouter(
         prefix="/health",
         tags=["health"],
@@ -236,9 +236,8 @@ def health_router(is_ready: Callable[[], bool]) -> APIRouter:
 
     @router.get("/ready", responses=READY)
     async def ready() -> Health:
-        """Tell that questions are taken: the database is open and the schema is built."""
-        if not is_ready():
-            raise TryAgain
+        """Tell that questions are taken: all is open, and the chat database answers."""
+        await check()
         return Health()
 
     return _with_allowed(router)

@@ -35,6 +35,8 @@ _POLL_S = (0.05, 0.5)
 """Shortest and longest pause between two looks at the log of another process's run."""
 _LAG_S = 1.0
 """How long an event shown by another process may take to reach the log."""
+_CHECK_S = 2.0
+"""How long the database may take to say that it is there."""
 _KEPT_S = 60.0
 """How long an ended run stays in memory."""
 _PAGE = 500
@@ -105,6 +107,14 @@ class RunHost:
                 task.cancel()
             await asyncio.wait(tasks)
         self._beating.cancel()
+
+    async def check(self) -> None:
+        """See that the database answers. Raises: TryAgain, within two seconds."""
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                await self._read(lambda _: None)
+        except TimeoutError as error:
+            raise TryAgain from error
 
     async def adopt(self, visitor: Actor, actor: Actor) -> None:
         """Give an actor the conversations of a visitor, and the runs in them.

@@ -102,8 +102,8 @@ class Runs(ChatTable, table=True):
     first_entry_seq: int
     last_entry_seq: int | None = None
     last_seq: int | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: int | None = Field(default=None, sa_type=sa.BigInteger)
+    output_tokens: int | None = Field(default=None, sa_type=sa.BigInteger)
     error_code: str | None = Field(default=None, max_length=100)
     was_lost: bool
     started_at: datetime = Field(sa_type=UtcDateTime)
@@ -239,10 +239,10 @@ def _upgrade(url: str) -> None:
             "Install the newest version of Frontdesk.",
         ) from error
     except (DBAPIError, OSError) as error:
-        reason = error.orig if isinstance(error, DBAPIError) else error
-        where = place(url)
+        reason = (error.orig if isinstance(error, DBAPIError) else None) or error
+        where, told = place(url), str(reason) or type(reason).__name__
         raise ConfigurationError(
-            "E002", f"The chat database {where} can't be migrated: {reason}.", where.remedy
+            "E002", f"The chat database {where} can't be migrated: {told}.", where.remedy
         ) from error
 
 
@@ -284,6 +284,9 @@ def place(url: str) -> Place:
         # Without the cause, which may quote a part of the password.
         raise _unusable("is not a database URL") from None
     if parsed.drivername in {"postgresql+asyncpg", "postgresql", "postgres"}:
+        if "@" in f"{parsed.host}{parsed.database}":
+            # What follows the first @ of a password would be told as the name of a host.
+            raise _unusable("has a second @: in a password it is written %40")
         return PostgresServer(parsed.set(drivername="postgresql+asyncpg"))
     if parsed.drivername not in {"sqlite", "sqlite+aiosqlite", "sqlite+pysqlite"}:
         raise _unusable(f"names {parsed.drivername!r}, which is not one of ours")

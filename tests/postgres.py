@@ -1,5 +1,7 @@
 """A PostgreSQL server of the test session's own, and fresh databases on it."""
 
+import os
+import signal
 import subprocess
 import warnings
 from collections.abc import Generator
@@ -19,7 +21,8 @@ class Postgres:
     """The running server. A database is made in about 50 ms, so every test has its own."""
 
     def __init__(self, server: PostgresServer) -> None:
-        self._host = server.get_postmaster_info().socket_dir
+        info = server.get_postmaster_info()
+        self._host, self._pid = info.socket_dir, info.pid
         self._numbers = count(1)
 
     def create(self, template: str = "template0") -> str:
@@ -32,6 +35,21 @@ class Postgres:
     def drop(self, url: str) -> None:
         """Drop a database, whoever is still connected."""
         self.execute(f"DROP DATABASE {database(url)} WITH (FORCE)")
+
+    @contextmanager
+    def silent(self, *pids: int) -> Generator[None]:
+        """Stop the processes behind some connections, or else the one that takes new connections.
+
+        What is sent to them arrives, and no answer comes until the block ends.
+        """
+        stopped = pids or (self._pid,)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
 
     def execute(self, statement: str, name: str = "postgres") -> str:
         """Run one statement in a database, and give what psql prints."""

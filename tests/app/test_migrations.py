@@ -178,6 +178,8 @@ async def test_a_file_that_is_no_database_is_a_configuration_error(tmp_path: Pat
     [
         "postgresql+psycopg://desk:secret@db/chat",
         "postgresql://db:secret/chat",
+        "postgresql://desk:pass@secret@db/chat",
+        "postgresql://desk:pass@db/secret@db/chat",
         "mysql://desk:secret@db/chat",
         "sqlite+pysqlcipher://:secret@/chat.db",
         "sqlite://",
@@ -203,7 +205,7 @@ def with_user(url: str, user: str) -> str:
 
 UNUSABLE: list[tuple[Callable[[str], str], str]] = [
     (lambda url: url.replace("/test_", "/no_"), r"no_\d+ does not exist.*CREATE DATABASE"),
-    (lambda url: with_user(url, "nobody"), r"refuses the user 'nobody'"),
+    (lambda url: with_user(url, "nobody"), r"refuses the user 'nobody'.*: role .* not exist"),
     (lambda _: "postgresql://desk:secret@127.0.0.1:1/chat", r"127\.0\.0\.1:1 can't be used"),
     (lambda url: f"{url}&colour=secret", "parameters that asyncpg does not take"),
     (lambda url: f"{url}&ssl=secret", "parameters that asyncpg does not take"),

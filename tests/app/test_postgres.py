@@ -2,34 +2,42 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 import sqlalchemy as sa
-from databases import execute, occupied, rows
+from databases import execute, locked, occupied, rows
 from postgres import Postgres, database
-from turns import ANN, DONE, Gate, events, hosting, numbers, play, read
+from turns import ANN, BOB, DONE, Gate, events, hosting, numbers, play, read
 
+from app import postgres as module
 from app.database import Command, Connection, DatabaseFailed, Job, Query
-from app.runs import Run, RunHost
-from app.store import NewEntry, Store
-from schema.errors import TryAgain
+from app.postgres import PostgresServer
+from app.runs import Run, RunHandle, RunHost
+from app.store import VERSION_TABLE, NewEntry, Store, check
+from schema.errors import ConfigurationError, TryAgain
 from schema.events import Ask, Event, TextChunk
 
 KILL = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
-DIE = """
-    CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS
-    'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'
-"""
+DIE = (
+    "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS"
+    " 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'",
+    "CREATE CONSTRAINT TRIGGER dies AFTER INSERT ON notes DEFERRABLE INITIALLY DEFERRED"
+    " FOR EACH ROW WHEN (new.text = 'deadly') EXECUTE FUNCTION die()",
+)
+"""Make whoever commits the note "deadly" lose the connection then."""
 
 _NOTE = Command(sa.text("INSERT INTO notes (text) VALUES (:text)"))
 _NOTES = Query[tuple[str]](sa.text("SELECT text FROM notes ORDER BY number"))
 _TOUCH = Command(sa.text("UPDATE notes SET touched = touched + 1 WHERE text = :text"))
 _SLEEP = Query[tuple[object]](sa.text("SELECT pg_sleep(0.1)"))
+_SLEEP_LONG = Query[tuple[object]](sa.text("SELECT pg_sleep(20)"))
 _END_MYSELF = Query[tuple[object]](sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+_WHO = Query[tuple[int]](sa.text("SELECT pg_backend_pid()"))
+_REFUSE = Command(sa.text("DO 'BEGIN RAISE ''read-only'' USING ERRCODE = ''25006''; END'"))
 
 
 @pytest.fixture
@@ -60,6 +68,16 @@ def notes(connection: Connection) -> list[str]:
     return [text for (text,) in connection.read(_NOTES)]
 
 
+def who(connection: Connection) -> int:
+    [(pid,)] = connection.read(_WHO)
+    return pid
+
+
+def who_slowly(connection: Connection) -> int:
+    connection.read(_SLEEP)
+    return who(connection)
+
+
 def touch(*texts: str, slowly: bool = False) -> Job[None]:
     """Make a job that locks notes, one after the other."""
 
@@ -70,6 +88,19 @@ def touch(*texts: str, slowly: bool = False) -> Job[None]:
                 connection.read(_SLEEP)
 
     return job
+
+
+async def waiting(url: str) -> int:
+    """Wait until a connection waits for a lock, and give its process."""
+    query = (
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        " AND datname = current_database()"
+    )
+    while not (found := rows(url, query)):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    [(pid,)] = found
+    assert isinstance(pid, int)
+    return pid
 
 
 def deadlocks(url: str) -> int:
@@ -186,6 +217,22 @@ async def test_many_processes_admit_one_turn_at_a_time(url: str) -> None:
     assert deadlocks(url) == 0
 
 
+async def test_a_conversation_that_is_begun_while_others_are_adopted_comes_along_whole(
+    url: str,
+) -> None:
+    async with hosting(url) as one, hosting(url) as two, asyncio.timeout(10):
+        await play(one)
+        other = await PostgresServer(sa.make_url(url)).connect()
+        await other.execute("BEGIN; SELECT FROM chat_runs FOR UPDATE")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(one.adopt(ANN, BOB))
+            await waiting(url)
+            run = await play(two, conversation_id="new")
+            await other.close()
+        assert await one.find(run.id, BOB) == RunHandle(run.id, run.conversation_id, run.turn_id)
+        assert len((await one.entries(run.conversation_id, BOB)).items) == 1
+
+
 # --- connections that are lost --------------------------------------------------------------------
 
 
@@ -229,12 +276,7 @@ async def test_a_connection_that_is_always_lost_fails_in_the_end(store: Store) -
 async def test_after_a_commit_whose_end_is_not_known_nothing_is_run_again(
     store: Store, url: str
 ) -> None:
-    execute(
-        url,
-        DIE,
-        "CREATE CONSTRAINT TRIGGER dies AFTER INSERT ON notes DEFERRABLE INITIALLY DEFERRED"
-        " FOR EACH ROW WHEN (new.text = 'deadly') EXECUTE FUNCTION die()",
-    )
+    execute(url, *DIE)
     attempts: list[str] = []
 
     def count(connection: Connection) -> None:
@@ -248,6 +290,49 @@ async def test_after_a_commit_whose_end_is_not_known_nothing_is_run_again(
     assert attempts == ["deadly"]
     await store.writer.submit(note("after"))
     assert await store.read(notes) == ["after"]
+
+
+async def test_a_job_behind_a_commit_whose_end_is_not_known_is_run(store: Store, url: str) -> None:
+    execute(url, *DIE)
+    await store.writer.submit(note("held"))
+    other = await PostgresServer(sa.make_url(url)).connect()
+    await other.execute("BEGIN; SELECT FROM notes FOR UPDATE")
+    async with asyncio.timeout(10):
+        lost, run = (store.writer.submit(job) for job in (note("deadly"), touch("held")))
+        with pytest.raises(DatabaseFailed, match="not known"):
+            await lost
+        await other.close()
+        await run
+    assert rows(url, "SELECT text, touched FROM notes") == [("held", 1)]
+
+
+async def test_a_job_that_goes_on_after_a_failure_is_not_taken_for_committed(store: Store) -> None:
+    def go_on(connection: Connection) -> None:
+        note("b")(connection)
+        with suppress(DatabaseFailed):
+            connection.write(Command(sa.text("DELETE FROM no_table")))
+
+    ended = await asyncio.gather(
+        store.writer.submit(note("a")), store.writer.submit(go_on), return_exceptions=True
+    )
+    assert [isinstance(end, DatabaseFailed) for end in ended] == [True, True]
+    await store.writer.submit(note("after"))
+    assert await store.read(notes) == ["after"]
+
+
+async def test_a_server_that_is_no_longer_the_primary_is_left(store: Store) -> None:
+    """A pooler or a name that has moved leads to the new one."""
+    seen: list[int] = []
+
+    def job(connection: Connection) -> None:
+        seen.append(who(connection))
+        if len(seen) == 1:
+            connection.write(_REFUSE)
+        note("moved")(connection)
+
+    await store.writer.submit(job)
+    assert len({*seen}) == len(seen) == 2
+    assert await store.read(notes) == ["moved"]
 
 
 async def test_idle_connections_that_were_lost_are_replaced(store: Store, url: str) -> None:
@@ -297,7 +382,7 @@ async def test_a_server_that_is_away_is_waited_for_and_then_told(
 
 async def test_a_caller_that_leaves_a_read_keeps_no_connection(store: Store) -> None:
     def wait(connection: Connection) -> None:
-        connection.read(Query[tuple[object]](sa.text("SELECT pg_sleep(20)")))
+        connection.read(_SLEEP_LONG)
 
     for _ in range(6):
         with pytest.raises(TimeoutError):
@@ -305,3 +390,62 @@ async def test_a_caller_that_leaves_a_read_keeps_no_connection(store: Store) -> 
                 await store.read(wait)
     async with asyncio.timeout(5):
         assert await store.read(notes) == []
+
+
+async def test_a_read_waits_for_a_connection_no_longer_than_for_a_lock(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_READ_PATIENCE_S", 0.1)
+
+    async def sleep() -> None:
+        await store.read(lambda connection: connection.read(_SLEEP_LONG))
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        readers = [group.create_task(sleep()) for _ in range(4)]
+        await asyncio.sleep(0)  # they have begun
+        with pytest.raises(DatabaseFailed, match="in use"):
+            await store.read(notes)
+        for reader in readers:
+            reader.cancel()
+    assert await store.read(notes) == []
+
+
+# --- a server that falls silent -------------------------------------------------------------------
+
+
+async def test_a_server_that_falls_silent_cannot_be_used(postgres: Postgres, url: str) -> None:
+    async with asyncio.timeout(10), locked(url, VERSION_TABLE), asyncio.TaskGroup() as group:
+        checking = group.create_task(refused(f"{url}&command_timeout=1"))
+        with postgres.silent(await waiting(url)):
+            assert "can't be used: TimeoutError" in await checking
+
+
+async def refused(url: str) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        await check(url)
+    return str(caught.value)
+
+
+async def test_a_server_that_takes_connections_silently_is_waited_for_as_long_as_patience_lasts(
+    postgres: Postgres, url: str
+) -> None:
+    async with Store.open(url, busy_limit_s=0.3) as store:
+        with postgres.silent():
+            async with asyncio.timeout(5):
+                with pytest.raises(DatabaseFailed, match="TimeoutError"):
+                    await store.writer.submit(note("lost"))
+        await store.writer.submit(note("stored"))
+        assert await store.read(notes) == ["stored"]
+
+
+async def test_a_store_is_closed_soon_when_its_server_does_not_listen(
+    postgres: Postgres, url: str
+) -> None:
+    async with asyncio.timeout(10):
+        store = await (opening := Store.open(url)).__aenter__()
+        pids = await asyncio.gather(
+            store.writer.submit(who), *(store.read(who_slowly) for _ in range(4))
+        )
+        assert len({*pids}) == 5
+        with postgres.silent(*pids):
+            await opening.__aexit__(None, None, None)

@@ -35,6 +35,7 @@ from schema.events import (
     Actor,
     Ask,
     CallId,
+    Done,
     EntryStored,
     Event,
     Failed,
@@ -237,6 +238,15 @@ async def test_an_end_that_cannot_be_stored_is_an_error_and_is_not_lost(
         assert shown[-1].error_id is not None
         assert shown[-1].error_id in caplog.text
     assert rows(url, "SELECT status FROM chat_runs") == [("running",)]
+
+
+async def test_tokens_are_counted_beyond_32_bits(url: str) -> None:
+    done = Done(usage=Usage(2**31, 2**53))
+    async with hosting(url) as host:
+        run = await play(host, done)
+        assert events(await read(host, run))[-1] == done
+    counted = rows(url, "SELECT input_tokens, output_tokens FROM chat_runs")
+    assert counted == [(2**31, 2**53)]
 
 
 async def test_an_entry_that_cannot_be_stored_is_an_error_of_ours(
