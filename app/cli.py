@@ -17,7 +17,7 @@ from rich.table import Table
 
 from app.addresses import is_loopback
 from app.demo import DEMOS
-from app.main import GRACE_S, create_app, load_managers, open_reader, set_up
+from app.main import GRACE_S, check_provider, create_app, load_managers, open_reader, set_up
 from app.openapi import event_schema
 from app.reference import reference
 from app.settings import DATA_FOLDER, Settings, load_settings
@@ -232,6 +232,7 @@ async def _rehearse(managers: Managers, settings: Settings) -> Reader:
     Returns the reader, closed again: what it knows of the managers stays.
     """
     await set_up(managers, settings)
+    await check_provider(settings)
     async with open_reader(managers, settings) as reader:
         return reader
 

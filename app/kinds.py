@@ -81,6 +81,12 @@ def _once(entries: tuple[_T, ...]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(entries))
 
 
+def _config(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError("must be a JSON object")
+    return value
+
+
 Text = Annotated[str, StringConstraints(min_length=1)]
 Secret = Annotated[
     str, StringConstraints(min_length=SECRET_CHARS), AfterValidator(_without_margins)
@@ -94,6 +100,8 @@ HostPattern = Annotated[str, AfterValidator(host_pattern)]
 Origin = Annotated[str, AfterValidator(origin)]
 Code = Annotated[str | Callable[..., object], BeforeValidator(_code)]
 """A callable, or where it can be imported from."""
+Config = Annotated[dict[str, object] | None, BeforeValidator(_config)]
+"""A mapping whose keys somebody else knows."""
 Timezone = Annotated[ZoneInfo, BeforeValidator(_timezone)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 Limit = Annotated[int, Field(ge=0, le=_MOST), BeforeValidator(_number)]

@@ -49,7 +49,7 @@ from app.sessions import Sessions
 from app.settings import Settings, load_callable, load_object, load_settings, session_secret
 from app.store import Store, check, migrate
 from app.tokens import Tokens
-from providers import EMBEDDED, PROVIDER_FIX, BaseLLMProvider, load_provider
+from providers import EMBEDDED, PROVIDER_FIX, BaseLLMProvider, load_provider, opened
 from schema import Managers
 from schema.errors import BadEvent, ChatFailed, ConfigurationError, NotFound, TryAgain
 from schema.query import Reader
@@ -189,6 +189,12 @@ async def set_up(managers: Managers, settings: Settings) -> None:
     await prepare_database(managers, url)
 
 
+async def check_provider(settings: Settings) -> None:
+    """See that completions can be asked for. Raises: ConfigurationError E002, E003 or E004."""
+    async with opened(_plugins(settings).provider):
+        pass
+
+
 def open_reader(managers: Managers, settings: Settings) -> Reader:
     """Make the reader of the exposed data; entering it checks what it needs."""
     return Reader(
@@ -216,7 +222,7 @@ def _plugins(settings: Settings) -> _Plugins:
     else:
         made = provider
     return _Plugins(
-        load_provider(made),
+        load_provider(made, settings.effective_provider_config),
         load_callable("permission", settings.permission),
         load_callable("identity", settings.identity),
     )
@@ -265,6 +271,7 @@ async def _opened(
             allowed_origins=settings.allowed_origins,
             now=_now,
         )
+        await stack.enter_async_context(opened(plugins.provider))
         _log_start(settings, plugins, reader)
         yield Desk(settings, authenticator, engine, host)
 
@@ -368,7 +375,7 @@ def _log_start(settings: Settings, plugins: _Plugins, reader: Reader) -> None:
     """Say what was chosen, and exactly what is exposed."""
     made = plugins.provider if isinstance(plugins.provider, type) else settings.provider
     if isinstance(made, str):
-        name = made
+        name = "LiteLLMProvider" if made == "auto" else made
     else:
         # By its name: what an object tells of itself may hold a key.
         name = (made if isinstance(made, type | FunctionType) else type(made)).__qualname__
@@ -378,7 +385,9 @@ def _log_start(settings: Settings, plugins: _Plugins, reader: Reader) -> None:
             "FRONTDESK_JWT__AUDIENCE is not set: what the issuer signs for other applications is "
             "believed here too."
         )
-    _log.info("Provider: %s. Chat routes below %s.", name, settings.url)
+    model = settings.effective_provider_config.get("model")
+    told = name if model is None else f"{name} with {model}"
+    _log.info("Provider: %s. Chat routes below %s.", told, settings.url)
     for manager in reader.index.managers.values():
         shown = ", ".join([*manager.fields, *manager.links])
         _log.info("Exposed: %s (%s).", manager.name, shown)

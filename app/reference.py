@@ -57,7 +57,7 @@ def _words(schema: JsonSchemaValue) -> str:
     match schema:
         case {"enum": [*others, last]}:
             return f"{', '.join(f'`{name}`' for name in others)} or `{last}`"
-        case {"$ref": _}:
+        case {"$ref": _} | {"type": "object"}:
             return "JSON object"
         case {"type": "array"}:
             return "list"

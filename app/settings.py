@@ -137,7 +137,22 @@ class Settings(BaseSettings):
     )
     provider: kinds.Code = Field(
         default="auto",
-        description='"auto", "offline", or the dotted path of a provider class.',
+        description='"auto" (the model, if one is set, else offline), "offline", or the dotted '
+        "path of a provider class.",
+    )
+    model: kinds.Text | None = Field(
+        default=None,
+        description="Who answers: the vendor and the model, as LiteLLM names them. The same as "
+        "`model` of the provider's configuration.",
+        examples=["anthropic/claude-3-5-haiku-latest"],
+    )
+    provider_config: kinds.Config = Field(
+        default=None,
+        repr=False,  # it may hold a key
+        description="What the provider is made of. For a model: `model`, `api_key`, `base_url`, "
+        "`timeout_seconds` (60, for the first event), `stream_timeout_seconds` (30, between "
+        "events), `temperature` (0), `top_p`, `max_tokens`, `reasoning_effort`, `max_retries` (3).",
+        examples=['{"base_url": "http://127.0.0.1:8080/v1", "timeout_seconds": 90}'],
     )
     permission: kinds.Code | None = Field(
         default=None,
@@ -211,6 +226,22 @@ class Settings(BaseSettings):
     )
     log_level: kinds.LogLevel = Field(default="info", description="Least severe log record shown.")
 
+    @field_validator("provider_config")
+    @classmethod
+    def _has_one_model(
+        cls, config: dict[str, object] | None, info: ValidationInfo
+    ) -> dict[str, object] | None:
+        model = info.data.get("model")
+        if config and model is not None and config.get("model", model) != model:
+            raise ValueError("names another model than FRONTDESK_MODEL")
+        return config
+
+    @property
+    def effective_provider_config(self) -> dict[str, object]:
+        """What the provider is made of, the model included."""
+        model = {} if self.model is None else {"model": self.model}
+        return {**(self.provider_config or {}), **model}
+
     @property
     def rounds(self) -> int:
         """Provider rounds that one turn may use."""
@@ -283,7 +314,11 @@ def _unknown_names() -> list[str]:
     ]
     told = tuple(f"{service}{what}" for service in services for what in ("SERVICE_", "PORT"))
     known = named_fields()
-    return [name for name in ours if name.upper() not in known and not name.startswith(told)]
+    # Which parts it has, the provider knows.
+    told += (f"{_PREFIX}PROVIDER_CONFIG__",)
+    return [
+        name for name in ours if name.upper() not in known and not name.upper().startswith(told)
+    ]
 
 
 def _load_env_file(file: Path) -> None:

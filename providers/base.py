@@ -7,6 +7,7 @@ Source: seed, provider protocol; design.md 7.
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextvars import ContextVar
 from typing import Protocol, runtime_checkable
 
 from schema.errors import ProviderFailed
@@ -26,6 +27,8 @@ TokenUsage = Usage
 _MOST_TOKENS = 2**53
 """Beyond it a count is no number of tokens, and no JSON client could read it."""
 
+_DEADLINE: ContextVar[float | None] = ContextVar("_DEADLINE", default=None)
+
 __all__ = [
     "BaseLLMProvider",
     "ChatEvent",
@@ -36,7 +39,13 @@ __all__ = [
     "ToolCallEvent",
     "ToolDefinition",
     "complete_round",
+    "turn_deadline",
 ]
+
+
+def turn_deadline() -> float | None:
+    """The moment of the event loop's clock at which the completion under way has to be over."""
+    return _DEADLINE.get()
 
 
 @runtime_checkable
@@ -62,6 +71,7 @@ async def complete_round(
     provider's stream is closed whenever this one is, and the lists it gets are its own.
     Raises: ProviderFailed when the stream breaks the port's rules.
     """
+    _DEADLINE.set(deadline)
     stream = aiter(provider.complete([*messages], [*tools]))
     loop, is_done = asyncio.get_running_loop(), False
     try:

@@ -10,6 +10,7 @@
     ├── ToolRetryLimit   tool_retry_limit
     ├── TurnLimit        turn_limit
     ├── ProviderFailed   provider_failed
+    ├── ContextOverflow  context_overflow
     ├── DeadlineExceeded deadline_exceeded
     ├── Interrupted      interrupted
     ├── TryAgain         try_again
@@ -116,6 +117,13 @@ class ProviderFailed(ChatError):
 
     code = "provider_failed"
     public = "The provider could not complete the request."
+
+
+class ContextOverflow(ChatError):
+    """The conversation, or what its tools returned, does not fit into the model's context."""
+
+    code = "context_overflow"
+    public = "The conversation is too long for the model. Start a new one."
 
 
 class DeadlineExceeded(ChatError):

@@ -27,7 +27,8 @@ BREACHES = {
     "doors to strawberry": ("schema/index.py", "import strawberry.types"),
     "doors to joserfc": ("app/identity.py", "def late():\n    import joserfc"),
     "doors to tortoise": ("schema/sources.py", "def late():\n    from tortoise import fields"),
-    "no door yet": ("providers/base.py", "def late():\n    import litellm"),
+    "doors to litellm": ("providers/base.py", "def late():\n    import litellm"),
+    "no door": ("providers/retries.py", "def late():\n    import pandas"),
 }
 
 

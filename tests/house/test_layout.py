@@ -50,6 +50,8 @@ def test_a_rival_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: schema\nVersion: 0.7.8\n")
     (metadata / "RECORD").write_text("schema/__init__.py,,\n")
+    (tmp_path / "schema").mkdir()
+    (tmp_path / "schema" / "__init__.py").touch()
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert rivals("schema") == {"schema"}
 

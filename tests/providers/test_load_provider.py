@@ -1,11 +1,19 @@
 """A provider setting becomes a factory, or an error that says what is wrong with it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
 import providers
-from providers import BaseLLMProvider, OfflineProvider, Script, load_provider
+from providers import (
+    AnthropicProvider,
+    BaseLLMProvider,
+    LiteLLMProvider,
+    OfflineProvider,
+    OpenAIProvider,
+    Script,
+    load_provider,
+)
 from providers.base import ChatEvent, DoneEvent, Message, ToolDefinition
 from schema.errors import ConfigurationError
 
@@ -22,6 +30,30 @@ class Quiet:
 class Needy(Quiet):
     def __init__(self, key: str) -> None:
         self.key = key
+
+
+class Configured(Quiet):
+    """As the seed's providers are: made of a mapping."""
+
+    def __init__(self, config: Mapping[str, object]) -> None:
+        self.config = config
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, object]) -> "Configured":
+        return cls(config)
+
+
+class Checked(Quiet):
+    @classmethod
+    def check_configuration(cls) -> None:
+        raise ImportError("No module named 'vendor_sdk'")
+
+
+class CheckedConfig(Configured):
+    @classmethod
+    def check_configuration(cls, config: Mapping[str, object] | None = None) -> None:
+        if "model" not in (config or {}):
+            raise ValueError("model is missing")
 
 
 class Mute:
@@ -54,6 +86,8 @@ def test_classes_and_factories_are_taken_as_they_are() -> None:
         (Needy, "can't be made without arguments: missing a required argument: 'key'"),
         (lambda: Mute(), "makes an object without a method complete"),
         (needs_key, "can't be made without arguments"),
+        (Checked, "failed when it was called: ImportError: No module named 'vendor_sdk'"),
+        (CheckedConfig, "failed when it was called: ValueError: model is missing"),
         (lambda: 1 // 0, "failed when it was called: ZeroDivisionError"),
     ],
 )
@@ -63,6 +97,47 @@ def test_anything_else_is_a_configuration_error_with_the_reason(
     with pytest.raises(ConfigurationError, match=r"^E004: ") as caught:
         load_provider(setting)
     assert reason in str(caught.value)
+
+
+def test_a_model_makes_auto_a_provider_of_it() -> None:
+    made = load_provider("auto", {"model": "mistral/mistral-large-latest"})()
+    assert type(made) is LiteLLMProvider
+    assert made.model == "mistral/mistral-large-latest"
+
+
+def test_a_class_with_from_config_is_made_of_the_configuration() -> None:
+    config: dict[str, object] = {"model": "m", "depth": 3}
+    factory = load_provider(Configured, config)
+    config["model"] = "changed"
+    first, second = factory(), factory()
+    assert isinstance(first, Configured)
+    assert first is not second
+    assert dict(first.config) == {"model": "m", "depth": 3}
+    assert isinstance(load_provider(Configured)(), Configured)
+    assert isinstance(load_provider(CheckedConfig, {"model": "m"})(), Configured)
+
+
+def test_a_vendor_s_provider_is_one_for_all_runs() -> None:
+    factory = load_provider(AnthropicProvider, {"max_tokens": 9})
+    assert factory() is factory()
+    assert isinstance(factory(), AnthropicProvider)
+    made = load_provider(OpenAIProvider)()
+    assert isinstance(made, OpenAIProvider)
+    assert made.model == "openai/gpt-4.1-mini"
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [("offline", "offline"), (Quiet, "Quiet"), (lambda: Quiet(), "function"), (Script(), "Script")],
+)
+def test_what_can_t_take_a_configuration_refuses_one(setting: object, name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^E002: The provider {name} takes no model"):
+        load_provider(setting, {"model": "m", "api_key": "SENTINEL-KEY-1"})
+
+
+def test_a_wrong_configuration_is_told_by_its_keys() -> None:
+    with pytest.raises(ConfigurationError, match=r"^E002: .* the closest one is max_tokens"):
+        load_provider("auto", {"model": "m", "max_token": 3})
 
 
 def test_the_exports_are_sorted_and_there() -> None:

@@ -1,0 +1,67 @@
+"""Fake vendors with the provider that asks them, and what a completion of theirs is."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+from vendors import WIRES, CannotSay, FakeVendor, Wire
+
+from providers import LiteLLMProvider
+from providers.base import complete_round
+from schema.errors import ChatError
+from schema.events import ChatEvent, Json, Message, TextChunkEvent, ToolCallEvent
+from schema.tools import ToolRegistry, data_tools
+
+KEY = "SENTINEL-KEY-1"
+TOOLS = ToolRegistry(data_tools()).definitions[::-1]
+OK = 'T"ok" F(stop)'
+HI = [Message("system", "You are a desk."), Message("user", "hi")]
+
+wires = pytest.mark.parametrize("wire", WIRES)
+
+
+@asynccontextmanager
+async def model(
+    wire: Wire, *scripts: str, waits: list[float] | None = None, **config: str | float
+) -> AsyncGenerator[tuple[FakeVendor, LiteLLMProvider]]:
+    """A vendor with its scripts, and a provider of it that notes its waits instead of waiting."""
+    noted: list[float] = [] if waits is None else waits
+
+    async def sleep(seconds: float) -> None:
+        noted.append(seconds)
+
+    async with FakeVendor(wire) as vendor:
+        try:
+            vendor.will(*scripts)
+        except CannotSay as reason:
+            pytest.skip(str(reason))
+        given = {"model": vendor.model, "base_url": vendor.base_url, "api_key": KEY, **config}
+        provider = LiteLLMProvider(given, sleep=sleep, now=lambda: datetime.now(UTC))
+        async with provider.opened():
+            yield vendor, provider
+        assert vendor.faults == []
+
+
+async def events_of(
+    provider: LiteLLMProvider, messages: Sequence[Message] = HI, *, seconds: float = 20
+) -> list[ChatEvent | Exception]:
+    """Play one completion; an error is the last of its events."""
+    events: list[ChatEvent | Exception] = []
+    deadline = asyncio.get_running_loop().time() + seconds
+    try:
+        async with aclosing(complete_round(provider, [*messages], TOOLS, deadline)) as stream:
+            async for event in stream:
+                events.append(event)
+    except (ChatError, TimeoutError) as error:
+        events.append(error)
+    return events
+
+
+def text(events: Sequence[ChatEvent | Exception]) -> str:
+    return "".join(event.content for event in events if isinstance(event, TextChunkEvent))
+
+
+def calls(events: Sequence[ChatEvent | Exception]) -> list[tuple[str, Json]]:
+    return [(event.name, event.args) for event in events if isinstance(event, ToolCallEvent)]

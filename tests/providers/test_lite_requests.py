@@ -1,0 +1,247 @@
+"""What the adapter sends over the wires, to whom, and what it keeps to itself."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager, suppress
+from decimal import Decimal
+
+import pytest
+from models import HI, KEY, OK, TOOLS, events_of, model, text, wires
+from vendors import FakeVendor, Wire
+
+from providers import LiteLLMProvider
+from providers.lite import cost_usd
+from schema.errors import ProviderFailed
+from schema.events import ChatEvent, DoneEvent, Json, Message, TextChunkEvent, ToolCallEvent, Usage
+
+# Filters of warnings that LiteLLM's import brings are gone when the first test is over.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*Accessing the.*attribute on the instance is deprecated"),
+    pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning"),
+]
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def call(number: int, name: str = "query", /, **args: Json) -> ToolCallEvent:
+    return ToolCallEvent(f"call_{number:016x}", name, args)
+
+
+def result(number: int, content: str = '{"data":[]}', name: str = "query") -> Message:
+    return Message("tool", content, (), f"call_{number:016x}", name)
+
+
+CALLED = [Message("assistant", "", (call(1),)), result(1)]
+FAILED = '{"status":"error","code":"tool_failed","message":"x"}'
+
+HISTORIES: list[list[Message]] = [
+    [*CALLED],
+    [Message("assistant", "\n", (call(1),)), result(1)],
+    [Message("assistant", "Let me look.", (call(1, manager="Part"),)), result(1)],
+    [Message("assistant", "", (call(1), call(2, "find_path"))), result(1), result(2, "null")],
+    [*CALLED, Message("assistant", "", (call(2),)), result(2, FAILED)],
+    [*CALLED, Message("assistant", "12"), Message("user", "and nuts?")],
+    [Message("assistant", "Hello."), Message("user", "a"), Message("user", "b")],
+    [Message("user", "again"), Message("assistant", "  "), Message("user", "?")],
+    [Message("assistant", "", (call(1),)), result(1, '["a list"]')],
+]
+
+
+@wires
+@pytest.mark.covers("H05", "H14", "C7-52")
+@pytest.mark.parametrize("messages", HISTORIES)
+async def test_a_history_is_one_that_the_vendor_takes(wire: Wire, messages: list[Message]) -> None:
+    messages = [*HI, *messages]
+    async with model(wire, OK, OK) as (vendor, provider):
+        assert text(await events_of(provider, messages)) == "ok"
+        assert text(await events_of(provider, messages)) == "ok"
+    first, second = (request.body for request in vendor.requests)
+    assert first == second
+    assert "You are a desk." in str(first)
+
+
+@wires
+async def test_all_that_is_configured_is_sent_and_nothing_else(wire: Wire) -> None:
+    async with model(wire, OK, temperature=0.5, top_p=0.9, max_tokens=77) as (vendor, provider):
+        await events_of(provider)
+    [request] = vendor.requests
+    sent = str(request.body)
+    for value in ("0.5", "0.9", "77"):
+        assert value in sent
+    assert KEY not in sent + request.path
+    assert KEY in str(request.headers)
+    names = [sent.index(f"'name': '{tool.name}'") for tool in sorted(TOOLS, key=lambda t: t.name)]
+    assert names == sorted(names)
+
+
+async def test_a_temperature_is_left_out_where_the_model_takes_none() -> None:
+    async with model("openai", OK, model="openai/o3-mini") as (vendor, provider):
+        await events_of(provider)
+    assert "temperature" not in vendor.requests[0].body
+
+
+@wires
+async def test_a_connection_is_used_again(wire: Wire) -> None:
+    async with model(wire, OK, OK, OK) as (vendor, provider):
+        for _ in range(3):
+            assert text(await events_of(provider)) == "ok"
+    assert vendor.closed == [None, None, None]
+
+
+@wires
+async def test_a_history_with_calls_may_come_without_tools(wire: Wire) -> None:
+    async with model(wire, OK) as (vendor, provider):
+        events = [event async for event in provider.complete([*HI, *CALLED], [])]
+    assert text(events) == "ok"
+    assert vendor.calls == 1
+
+
+@asynccontextmanager
+async def answering(response: bytes) -> AsyncGenerator[tuple[str, list[bytes]]]:
+    """A server that answers whatever it is asked; gives its address and what it was asked."""
+    asked: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(response)
+        with suppress(ConnectionError):
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+@pytest.mark.covers("H33")
+@wires
+async def test_a_key_follows_no_redirect(wire: Wire) -> None:
+    elsewhere = b"HTTP/1.1 307 Elsewhere\r\nlocation: /other\r\ncontent-length: 0\r\n\r\n"
+    async with answering(elsewhere) as (url, asked):
+        provider = LiteLLMProvider(
+            {"model": FakeVendor(wire).model, "api_key": KEY, "base_url": url}
+        )
+        async with provider.opened():
+            [error] = await events_of(provider)
+    assert isinstance(error, ProviderFailed)
+    assert "status 307" in str(error.__cause__)
+    assert [b"/other" in request for request in asked] == [False]
+
+
+SSE = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+SAID = b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":null}]}\n\n'
+END = (
+    b'data: {"id":"1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+    b'data: {"id":"1","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,'
+    b'"total_tokens":11}}\n\ndata: [DONE]\n\n'
+)
+BUSY = b"HTTP/1.1 429 Busy\r\nretry-after: 3600\r\ncontent-length: 2\r\n\r\n{}"
+
+
+@pytest.mark.covers("H06", "P40", "P41")
+async def test_a_vendor_that_is_asked_by_other_means_keeps_to_the_same_rules() -> None:
+    config = {"model": "azure/m", "api_key": KEY, "max_retries": 0}
+    told: list[list[ChatEvent | Exception]] = []
+    for response in (SSE + SAID + END, SSE + SAID, BUSY):
+        async with answering(response) as (url, _):
+            provider = LiteLLMProvider({**config, "base_url": url})
+            async with provider.opened():
+                told.append(await events_of(provider))
+    whole, cut, busy = told
+    assert whole == [TextChunkEvent("ok"), DoneEvent(Usage(9, 2))]
+    assert cut[:-1] == [TextChunkEvent("ok")]
+    for failed in (cut[-1], *busy):
+        assert isinstance(failed, ProviderFailed)
+    assert KEY not in str(busy[0])
+
+
+OTHERS = [
+    "groq",
+    "mistral",
+    "deepseek",
+    "openrouter",
+    "hosted_vllm",
+    "lm_studio",
+    "cerebras",
+    "zai",
+]
+
+
+@pytest.mark.covers("H06", "H10")
+@pytest.mark.parametrize("vendor", OTHERS)
+async def test_vendors_that_speak_like_openai_are_watched_as_well(vendor: str) -> None:
+    waits: list[float] = []
+    script = f"!429(ra=2) || !eof || {OK} || T'ok' !eof"
+    async with model("openai", script, waits=waits, model=f"{vendor}/m") as (fake, provider):
+        assert text(await events_of(provider, seconds=60)) == "ok"
+        *_, error = await events_of(provider)
+    assert isinstance(error, ProviderFailed)
+    assert waits[0] == 2.0
+    assert fake.calls == 4
+    assert {request.headers["authorization"] for request in fake.requests} == {f"Bearer {KEY}"}
+
+
+@wires
+@pytest.mark.parametrize("seconds", [0.0, 0.001, 0.003, 0.006, 0.01])
+async def test_stopping_at_any_moment_leaves_nothing_behind(wire: Wire, seconds: float) -> None:
+    async with model(wire, OK) as (_, provider):
+        with suppress(TimeoutError):
+            async with (
+                asyncio.timeout(seconds),
+                aclosing(provider.complete([*HI], TOOLS)) as events,
+            ):
+                async for _ in events:
+                    pass
+    gc.collect()
+
+
+# --- discretion -----------------------------------------------------------------------------------
+
+LEAKS: list[str] = [
+    "!drop",
+    "!cut",
+    f'!401(text="Incorrect API key provided: {KEY}")',
+    f'!500(text="at http://h/v1?key={KEY}")',
+    f'T"a" !error("{KEY}")',
+    'RAW"data: {broken\\n\\n"',
+    '~60s T"a" F(stop)',
+    OK,
+]
+
+
+@wires
+@pytest.mark.covers("H33")
+@pytest.mark.parametrize("script", LEAKS)
+async def test_a_key_is_in_no_line_of_the_log_and_in_no_error(
+    wire: Wire,
+    script: str,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with model(wire, script, max_retries=0, timeout_seconds=0.3) as (vendor, provider):
+        events = await events_of(provider)
+        address = vendor.base_url.partition("//")[2]
+    for event in events:
+        if isinstance(event, Exception):
+            logging.getLogger("app.engine").error("The turn failed.", exc_info=event)
+    out = capfd.readouterr()
+    shown = caplog.text + out.out + out.err
+    assert KEY not in shown
+    assert "?key=" not in shown
+    lines = [record for record in caplog.records if record.name not in ("asyncio", "app.engine")]
+    assert [record.name for record in lines] == []
+    assert address not in shown
+
+
+# --- prices ---------------------------------------------------------------------------------------
+
+
+def test_a_price_is_known_or_is_none() -> None:
+    cost = cost_usd("openai/gpt-4.1-mini", Usage(1_000_000, 0))
+    assert cost is not None
+    assert Decimal("0.01") < cost < 10
+    assert cost_usd("openai/no-such-model", Usage(1, 1)) is None

@@ -1,0 +1,93 @@
+"""LiteLLM is loaded for a model only, and nobody but the configured vendor is ever contacted."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TypedDict
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+class Found(TypedDict):
+    """What the process tells at its end."""
+
+    answer: str
+    address: list[str | int] | None
+    faults: list[str]
+    contacted: list[list[str | int]]
+    loaded: bool
+
+
+DESK = r"""
+import asyncio, json, sys
+
+contacted = []
+
+def watch(event, arguments):
+    if event == "socket.connect" and isinstance(arguments[1], tuple):
+        contacted.append(list(arguments[1][:2]))
+    elif event == "socket.getaddrinfo":
+        contacted.append([str(arguments[0]), 0])
+
+sys.addaudithook(watch)
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/tests"]
+
+from transports import answer, open_chat
+from vendors import FakeVendor
+
+from app.demo.toy import managers
+
+async def ask(**settings):
+    async with open_chat("engine", managers, None, **settings) as chat:
+        return answer(await chat.ask("How many parts are there?"))
+
+async def main(wire):
+    if not wire:
+        return {"answer": await ask(provider="auto"), "address": None}
+    async with FakeVendor(wire) as vendor:
+        vendor.will('T"12" F(stop) U(3,1)')
+        config = {"base_url": vendor.base_url, "api_key": "SENTINEL-KEY-1"}
+        # LiteLLM has no price of this one.
+        model = "ollama_chat/gemma4:e4b" if wire == "ollama" else vendor.model
+        said = await ask(provider="auto", model=model, provider_config=config)
+        port = int(vendor.base_url.split(":")[2].split("/")[0])
+        return {"answer": said, "address": ["127.0.0.1", port], "faults": vendor.faults}
+
+found = asyncio.run(main(sys.argv[2]))
+print(json.dumps(found | {"contacted": contacted, "loaded": "litellm" in sys.modules}))
+"""
+
+
+def run_desk(folder: Path, wire: str) -> Found:
+    """Ask a desk in a process of its own, whose vendor is the fake of this wire."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", DESK, str(ROOT), wire],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "SENTINEL" not in ended.stderr
+    assert "never awaited" not in ended.stderr
+    return json.loads(ended.stdout)
+
+
+def test_without_a_model_it_is_never_loaded(tmp_path: Path) -> None:
+    found = run_desk(tmp_path, "")
+    assert found["loaded"] is False
+    assert found["contacted"] == []
+    assert "3 parts" in found["answer"]
+
+
+@pytest.mark.covers("H33")
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini", "ollama"])
+def test_nobody_but_the_vendor_is_contacted(wire: str, tmp_path: Path) -> None:
+    found = run_desk(tmp_path, wire)
+    contacted = {str(place) for place in found["contacted"]}
+    assert contacted == {str(found["address"])}
+    assert (found["answer"], found["faults"], found["loaded"]) == ("12", [], True)
