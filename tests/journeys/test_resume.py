@@ -106,7 +106,8 @@ async def test_text_is_shown_before_the_model_has_finished(manufacturing_url: st
 async def test_a_cursor_beyond_the_end_gets_a_resync(manufacturing_url: str) -> None:
     async with open_chat("sse", managers, manufacturing_url) as chat:
         chat.model.will(say("ok"))
-        _, run_id = await _read(chat.browser, 1, live=False)
+        # To its end: a run at work is resynced as one that is running.
+        _, run_id = await _read(chat.browser, 2, live=False)
         answer = await chat.browser.client.get(f"/chat/runs/{run_id}/events/?after=1000")
         (event,) = events_of(answer.content)
         assert (event.type, EVENTS.dump_python(event)["status"]) == ("resync", "done")
