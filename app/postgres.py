@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
 from typing import Protocol, Self, cast, runtime_checkable
 
 import sqlalchemy as sa
@@ -32,6 +31,7 @@ from app.database import (
     Values,
 )
 from schema.errors import ConfigurationError
+from schema.postgres_reads import load_asyncpg
 
 _log = logging.getLogger(__name__)
 
@@ -120,17 +120,8 @@ class _Told(Protocol):
     sqlstate: str | None
 
 
-@cache
 def _asyncpg() -> _Asyncpg:
-    """Import the driver. Raises: ConfigurationError E003."""
-    try:
-        return cast("_Asyncpg", import_module("asyncpg"))  # a module that has all of it
-    except ImportError as error:
-        raise ConfigurationError(
-            "E003",
-            "PostgreSQL needs asyncpg, which is not installed.",
-            "Run `pip install 'frontdesk[postgres]'`.",
-        ) from error
+    return cast("_Asyncpg", load_asyncpg())  # a module that has all of it
 
 
 def _failures() -> tuple[type[Exception], ...]:
@@ -547,7 +538,7 @@ class PostgresServer:
         asyncio.run(self._alter(work))
 
     async def _alter(self, work: Callable[[sa.Connection], None]) -> None:
-        _asyncpg()
+        load_asyncpg()
         connect = partial(self.reach, _MIGRATION_LIMIT_S)
         engine = create_async_engine(self.url, async_creator=connect, poolclass=sa.NullPool)
         try:

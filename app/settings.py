@@ -190,7 +190,9 @@ class Settings(BaseSettings):
     )
     system_prompt: str = Field(default="", description="Instructions added to the built-in prompt.")
     timezone: kinds.Timezone = Field(
-        default=ZoneInfo("UTC"), description="The zone of dates told to the model."
+        default=ZoneInfo("UTC"),
+        description="The zone of the day told to the model, of moments that are asked for without "
+        "one, and of the parts of dates in aggregates.",
     )
     tool_strategy: Literal["discovery", "direct"] = Field(
         default="discovery",

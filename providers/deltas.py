@@ -32,9 +32,6 @@ class Deltas:
     def __init__(self) -> None:
         self._calls: list[_Call] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._calls)
-
     def add(
         self,
         *,

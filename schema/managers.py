@@ -18,13 +18,7 @@ from schema.computed import Computed, Function, read_computed
 from schema.errors import ConfigurationError
 from schema.events import Actor
 from schema.resolver import PageFunction, Resolver, read_resolver
-from schema.sources import (
-    SESSIONS,
-    Column,
-    ModelDescription,
-    Relation,
-    Source,
-)
+from schema.sources import SESSIONS, Column, ModelDescription, Relation, Source
 from schema.sqlmodel_source import SQLModelSource
 from schema.tortoise_source import TortoiseSource
 
@@ -32,10 +26,10 @@ if TYPE_CHECKING:
     from tortoise.config import TortoiseConfig
 
 Visible = Callable[[Actor], object]
-"""Gives the filter that limits an actor's rows, or a coroutine of it; see ``Managers.expose``."""
+"""Gives the filter that limits an actor's rows, or a coroutine of it; see ``Exposure``."""
 
 Rule = Callable[[Actor], object]
-"""Says yes or no about an actor, or gives a coroutine that does; see ``Managers.expose``."""
+"""Says yes or no about an actor, or gives a coroutine that does; see ``Exposure``."""
 
 Hide = Mapping[str, Rule] | Sequence[str] | Set[str]
 """Names, or names with the rule that says from whom they are hidden."""
@@ -106,8 +100,8 @@ class Exposure(TypedDict, total=False):
     visible: Visible | None
     """Gives the filter that limits an actor's rows: ``{"owner__subject": actor.subject}``. It may
     use hidden columns and unexposed models. An empty filter shows all rows; None, another type, an
-    unknown name, a value that does not fit, a list of more than 1,024 values or an exception shows
-    none."""
+    unknown name, a value that does not fit, lists of more than 1,024 values in all or an exception
+    shows none."""
 
     readers: Rule | None
     """The manager is there only for actors for whom this gives a true value."""

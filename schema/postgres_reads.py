@@ -70,19 +70,25 @@ def postgres_url(url: URL) -> URL:
     return url.set(drivername="postgresql+asyncpg", query=query)
 
 
-def postgres_engine(url: URL, **options: object) -> AsyncEngine:
-    """Make an engine on asyncpg. Raises: ConfigurationError."""
-    args: dict[str, object] = {"server_settings": {"application_name": "frontdesk"}}
-    if "timeout" not in url.query:
-        args["timeout"] = _CONNECT_S
+def load_asyncpg() -> object:
+    """Import the driver, which is a module without types. Raises: ConfigurationError E003."""
     try:
-        return create_async_engine(postgres_url(url), connect_args=args, **options)
+        return import_module("asyncpg")
     except ImportError as error:
         raise ConfigurationError(
             "E003",
             "PostgreSQL needs asyncpg, which is not installed.",
             "Run `pip install 'frontdesk[postgres]'`.",
         ) from error
+
+
+def postgres_engine(url: URL, **options: object) -> AsyncEngine:
+    """Make an engine on asyncpg. Raises: ConfigurationError."""
+    load_asyncpg()
+    args: dict[str, object] = {"server_settings": {"application_name": "frontdesk"}}
+    if "timeout" not in url.query:
+        args["timeout"] = _CONNECT_S
+    return create_async_engine(postgres_url(url), connect_args=args, **options)
 
 
 def read_engine(url: URL) -> AsyncEngine:
@@ -286,7 +292,7 @@ class _Asyncpg(Protocol):
 @cache
 def _failures() -> tuple[type[Exception], ...]:
     """What asyncpg raises, the system's own errors of the network included."""
-    driver = cast("_Asyncpg", import_module("asyncpg"))  # a module that has all of it
+    driver = cast("_Asyncpg", load_asyncpg())  # a module that has all of it
     return (driver.PostgresError, driver.InterfaceError, driver.InternalClientError, OSError)
 
 

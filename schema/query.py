@@ -98,8 +98,8 @@ class Reader:
     """The exposed data, open for reading. An async context manager.
 
     ``database_url`` is the chat database's, for managers without one of their own; ``timezone`` is
-    that of the parts of dates. Raises: ConfigurationError, on construction about what is exposed,
-    on entry about the databases.
+    that of parts of dates, and of moments without a zone in requests. Raises: ConfigurationError,
+    on construction about what is exposed, on entry about the databases.
     """
 
     def __init__(
@@ -129,13 +129,9 @@ class Reader:
         urls = self._managers.urls(self._database_url)
         managers = self.index.managers.values()
         for manager in managers:
-            if manager.resolver is not None and manager.model.unread:
-                left_out = ", ".join(sorted(manager.model.unread))
-                _log.info(
-                    "%s is shown without %s: they are no plain values of a row.",
-                    manager.name,
-                    left_out,
-                )
+            if manager.left_out:
+                left_out = ", ".join(sorted(manager.left_out))
+                _log.info("%s is shown without %s: no form in JSON.", manager.name, left_out)
         async with AsyncExitStack() as opening:
             self._databases = {
                 name: await self._opened(name, urls[name], opening)

@@ -154,7 +154,8 @@ async def prepare_database(managers: Managers, database_url: str) -> bool:
         return False
     urls = managers.urls(database_url)
     url = urls[SESSIONS]
-    here = [manager for manager in managers.build() if urls[manager.model.database] == url]
+    # A manager with a page function is in no database.
+    here = [manager for manager in managers.build() if urls.get(manager.model.database) == url]
     wanted = [table for manager in here for table in _tables(manager)]
 
     def is_fresh(connection: Connection) -> bool:

@@ -124,7 +124,8 @@ def data_tools() -> list[Tool]:
             "search_managers",
             "Find the managers (kinds of records) that a question is about, best first. Call this"
             " before you use a manager you have not seen yet. Ask with the nouns of the question,"
-            ' or with "what data is there" to list managers. Example: {"query": "projects parts"}',
+            ' or with "what data is there" to list managers; so do words that are nowhere, with'
+            ' the reason "catalogue". Example: {"query": "projects parts"}',
             (Parameter("query", "string", "Words to look for.", required=True),),
             _search_managers,
         ),

@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
-from vendors import WIRES, CannotSay, FakeVendor, Wire
+from vendors import WIRES, FakeVendor, Wire, can_say
 
 from providers import LiteLLMProvider
 from providers.base import complete_round
@@ -22,6 +22,13 @@ HI = [Message("system", "You are a desk."), Message("user", "hi")]
 wires = pytest.mark.parametrize("wire", WIRES)
 
 
+def on_wires(*rows: tuple[object, ...]) -> list[tuple[object, ...]]:
+    """Put before each row, which begins with a script, every wire that can say it."""
+    found = [(wire, *row) for row in rows for wire in WIRES if can_say(wire, str(row[0]))]
+    assert {row[1] for row in found} == {row[0] for row in rows}
+    return found
+
+
 @asynccontextmanager
 async def model(
     wire: Wire, *scripts: str, waits: list[float] | None = None, **config: str | float
@@ -33,10 +40,7 @@ async def model(
         noted.append(seconds)
 
     async with FakeVendor(wire) as vendor:
-        try:
-            vendor.will(*scripts)
-        except CannotSay as reason:
-            pytest.skip(str(reason))
+        vendor.will(*scripts)
         given = {"model": vendor.model, "base_url": vendor.base_url, "api_key": KEY, **config}
         provider = LiteLLMProvider(given, sleep=sleep, now=lambda: datetime.now(UTC))
         async with provider.opened():

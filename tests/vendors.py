@@ -97,6 +97,16 @@ class Request:
     """The answer is at its end, or the client closed the connection."""
 
 
+def can_say(wire: Wire, script: str) -> bool:
+    """Tell whether a wire has a form for each step of a script. Raises: BadScript."""
+    try:
+        for completion in parse(script):
+            _DOORS[wire].form.beats(completion)
+    except CannotSay:
+        return False
+    return True
+
+
 class FakeVendor:
     """One vendor on a free port of this machine, between `async with` and its end.
 

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from models import HI, KEY, OK, TOOLS, calls, events_of, model, text, wires
+from models import HI, KEY, OK, TOOLS, calls, events_of, model, on_wires, text, wires
 from vendors import FakeVendor, Wire
 
 from providers import LiteLLMProvider
@@ -59,9 +59,8 @@ CALLS: list[tuple[str, list[tuple[str, Json]]]] = [
 ]
 
 
-@wires
 @pytest.mark.covers("H01", "H02", "H03", "P39")
-@pytest.mark.parametrize(("script", "expected"), CALLS)
+@pytest.mark.parametrize(("wire", "script", "expected"), on_wires(*CALLS))
 async def test_calls_are_what_was_streamed(
     wire: Wire, script: str, expected: list[tuple[str, Json]]
 ) -> None:
@@ -93,9 +92,8 @@ USAGES: list[tuple[str, Usage]] = [
 ]
 
 
-@wires
 @pytest.mark.covers("H04", "P41")
-@pytest.mark.parametrize(("script", "usage"), USAGES)
+@pytest.mark.parametrize(("wire", "script", "usage"), on_wires(*USAGES))
 async def test_tokens_are_what_the_vendor_counted(wire: Wire, script: str, usage: Usage) -> None:
     async with model(wire, script) as (_, provider):
         events = await events_of(provider)
@@ -156,9 +154,8 @@ STALLS: list[tuple[str, str, float]] = [
 ]
 
 
-@wires
 @pytest.mark.covers("H07", "P38")
-@pytest.mark.parametrize(("script", "said", "seconds"), STALLS)
+@pytest.mark.parametrize(("wire", "script", "said", "seconds"), on_wires(*STALLS))
 async def test_a_silent_vendor_is_left_in_time_and_the_connection_closed(
     wire: Wire, script: str, said: str, seconds: float
 ) -> None:

@@ -13,6 +13,7 @@ from schema.errors import ConfigurationError
 from schema.query import QueryRequest, Reader
 from schema.reads import prepare_database
 from tests.schema.conftest import ADA
+from tests.schema.ledger import Balance, Ledger
 from tests.schema.shop import Material, Part, Project, Shop
 
 
@@ -53,6 +54,13 @@ async def tables(url: str) -> list[str]:
         found = await connection.run_sync(lambda c: inspect(c).get_table_names())
     await engine.dispose()
     return found
+
+
+async def test_a_manager_without_a_table_is_no_matter_of_the_fill(new_url: str) -> None:
+    managers = shop()
+    managers.expose(Balance, page=Ledger().balances)
+    assert await prepare_database(managers, new_url) is True
+    assert await prepare_database(managers, new_url) is False
 
 
 async def test_a_fresh_database_is_filled_and_then_left_alone(new_url: str) -> None:

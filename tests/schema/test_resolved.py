@@ -173,7 +173,7 @@ async def test_only_plain_and_unguarded_fields_are_there(caplog: pytest.LogCaptu
     assert "Booking" not in text
     lines = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
     left_out = "bookings, guarded, history, host, last"
-    assert lines == [f"Balance is shown without {left_out}: they are no plain values of a row."]
+    assert lines == [f"Balance is shown without {left_out}: no form in JSON."]
 
 
 async def test_the_index_describes_the_type_and_just_its_filters() -> None:
