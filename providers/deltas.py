@@ -6,12 +6,16 @@ not fit make a call that is refused later, and never one that the model did not 
 Source: bug-cases.md H01-H06.
 """
 
+import json
+import re
 from dataclasses import dataclass, field
 from typing import cast
 
 import orjson
 
 from schema.events import Json, JsonObject, ToolCallEvent, Usage, is_object
+
+_LONG_NUMBER = re.compile(r"\d{19}")
 
 
 @dataclass(slots=True)
@@ -95,8 +99,10 @@ def _is_whole(text: str) -> bool:
 
 def _decoded(text: str) -> Json:
     try:
-        return orjson.loads(text)
-    except ValueError:
+        decoded = orjson.loads(text)
+        # It makes a float of an integer beyond 64 bits, which would then be another number.
+        return json.loads(text) if _LONG_NUMBER.search(text) else decoded
+    except (ValueError, RecursionError):
         return None
 
 

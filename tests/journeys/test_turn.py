@@ -177,6 +177,16 @@ async def test_a_model_that_insists_on_an_unknown_tool_runs_into_the_budget(
     assert [len(request.tools) for request in chat.model.requests] == [*3 * [len(data_tools())], 0]
 
 
+@pytest.mark.covers("H40")
+async def test_an_integer_beyond_64_bits_is_refused_and_not_rounded(chat: Chat) -> None:
+    chat.model.will([call("query", manager="Part", filters={"id": -(2**63) - 1})], say("No."))
+    events = await chat.ask("Part?")
+    assert kinds(events) == ["tool_call", "tool_result", "text_chunk", "done"]
+    [result] = results(events)
+    assert result["code"] == "invalid_arguments"
+    assert "integers of 64 bits" in str(result["message"])
+
+
 @pytest.mark.covers("C7-20")
 @pytest.mark.parametrize("reads", [0, 2])
 async def test_a_batch_beyond_the_budget_is_refused_whole(

@@ -136,6 +136,13 @@ def test_pieces_of_any_size_add_up(
     assert [call.args for call in gathered(deltas)] == arguments
 
 
+@pytest.mark.covers("H40", "P39")
+@pytest.mark.parametrize("number", [-(2**63) - 1, 2**64, 10**30])
+def test_an_integer_of_any_size_is_the_one_that_was_given(number: int) -> None:
+    [call] = gathered([(0, "a", "query", f'{{"filters": {{"id": {number}}}}}')])
+    assert call.args == {"filters": {"id": number}}
+
+
 @pytest.mark.covers("H04", "P41")
 @pytest.mark.parametrize(
     "reports",
