@@ -16,13 +16,14 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export UV_NO_PROGRESS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install demo test check docs bench format lock clean
+.PHONY: help install demo test soak check docs bench format lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make install                        install Frontdesk and the demo data into $(VENV)"
 	@echo "make demo [NAME=flights] [PORT=8000]  serve a demo"
 	@echo "make test [ARGS=...]                run the tests, with branch coverage"
+	@echo "make soak                           run the long suites"
 	@echo "make check                          format, lint, types, import contracts, committed contracts, docs"
 	@echo "make docs                           write docs/settings.md anew"
 	@echo "make bench                          measure, on this machine"
@@ -37,6 +38,9 @@ demo: $(RUNTIME)
 
 test: $(VENV)/.dev
 	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
+
+soak: $(VENV)/.dev
+	$(BIN)/pytest tests/journeys/test_order_rules.py --turns 2000 $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import secrets
 import socket
 import sys
+import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,14 +19,24 @@ from rich.table import Table
 
 from app.addresses import is_loopback
 from app.demo import DEMOS
-from app.main import GRACE_S, check_provider, create_app, load_managers, open_reader, set_up
+from app.main import (
+    GRACE_S,
+    check_provider,
+    create_app,
+    load_managers,
+    open_desk,
+    open_reader,
+    set_up,
+)
 from app.openapi import event_schema
 from app.reference import reference
 from app.settings import DATA_FOLDER, Settings, load_settings
 from app.store import migrate as migrate_store
-from app.tokens import make_token
+from app.terminal import Screen, answer, log_to
+from app.tokens import actor_of, make_token
 from schema import Managers
 from schema.errors import ConfigurationError
+from schema.events import Actor
 from schema.managers import Manager
 from schema.query import Reader
 
@@ -58,16 +70,18 @@ Host = Annotated[
 ]
 
 
-def _not_blank(value: str | None) -> str | None:
+def _plain(value: str | None) -> str | None:
+    """Refuse what no token can say."""
     if value is not None and not value.strip():
         raise typer.BadParameter("it is blank.")
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in value or ""):
+        raise typer.BadParameter("it holds control characters, or is no text.")
     return value
 
 
-Subject = Annotated[
-    str, typer.Argument(help="Who the bearer is, as your data knows them.", callback=_not_blank)
-]
-Tenant = Annotated[str | None, typer.Option(help="The tenant they belong to.", callback=_not_blank)]
+Tenant = Annotated[str | None, typer.Option(help="The tenant they belong to.", callback=_plain)]
+Scopes = Annotated[list[str] | None, typer.Option("--scope", help="What they may do; repeatable.")]
+IsService = Annotated[bool, typer.Option("--service", help="A program, not a person.")]
 
 
 def main() -> None:
@@ -92,13 +106,10 @@ def demo(
 
     Example: frontdesk demo flights --port 8080
     """
-    if name not in DEMOS:
-        raise typer.BadParameter(f"there is no demo {name!r}; choose from {', '.join(DEMOS)}.")
-    database_url = f"sqlite+aiosqlite:///{DATA_FOLDER}/demo-{name}.db"
-    settings = load_settings(managers=DEMOS[name], database_url=database_url)
+    settings = _demo_settings(name)
     _check_address(host, port, settings)
     managers = load_managers(settings.managers)
-    asyncio.run(migrate_store(database_url))
+    asyncio.run(migrate_store(settings.chat_database_url))
     asyncio.run(_rehearse(managers, settings))
     url = f"http://{_served_host(host, settings)}:{port}"
     typer.echo(_WELCOME.format(name=name, url=url, question=_QUESTIONS[name]))
@@ -147,12 +158,46 @@ def check() -> None:
 
 
 @cli.command()
+def chat(
+    question: Annotated[str | None, typer.Argument(help="Or it is read from a pipe.")] = None,
+    demo: Annotated[str | None, typer.Option(help=f"Ask a demo: {', '.join(DEMOS)}.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Who asks, as your data knows them.", callback=_plain)
+    ] = None,
+    tenant: Tenant = None,
+    scopes: Scopes = None,
+    is_service: IsService = False,
+) -> None:
+    """Ask here, without a server: the answer goes to standard output as it comes, all else to
+    standard error. Without --subject a visitor asks, whom nobody knows.
+
+    Example: frontdesk chat "Which projects use aluminum parts?" --demo manufacturing
+    """
+    text = _piped_question() if question is None else question
+    if subject is not None:
+        actor = _bearer(subject, tenant, scopes, is_service=is_service)
+    elif tenant or scopes or is_service:
+        raise typer.BadParameter("--tenant, --scope and --service say more of a --subject.")
+    else:
+        actor = Actor("session", secrets.token_urlsafe(24))
+    settings = load_settings() if demo is None else _demo_settings(demo)
+    managers = load_managers(settings.managers)
+    try:
+        if not asyncio.run(_chat(managers, _quiet(settings), actor, text, demo is not None)):
+            raise typer.Exit(1)
+    except BrokenPipeError:
+        _console.on_broken_pipe()  # exits, without another word to whoever reads no more
+
+
+@cli.command()
 def token(
-    subject: Subject,
+    subject: Annotated[
+        str, typer.Argument(help="Who the bearer is, as your data knows them.", callback=_plain)
+    ],
     hours: Annotated[int, typer.Option(help="How long it is valid.", min=1, max=8760)] = 1,
     tenant: Tenant = None,
-    scope: Annotated[list[str] | None, typer.Option(help="What they may do; repeatable.")] = None,
-    service: Annotated[bool, typer.Option("--service", help="A program, not a person.")] = False,
+    scopes: Scopes = None,
+    is_service: IsService = False,
 ) -> None:
     """Print a bearer token, signed with FRONTDESK_JWT__SECRET.
 
@@ -175,8 +220,8 @@ def token(
         lifetime=timedelta(hours=hours),
         now=datetime.now(UTC),
         tenant=tenant,
-        scopes=tuple(scope or ()),
-        is_service=service,
+        scopes=tuple(scopes or ()),
+        is_service=is_service,
     )
     typer.echo(made)
 
@@ -211,6 +256,52 @@ def openapi(
         path.parent.mkdir(exist_ok=True)
         path.write_text(contract[path])
     _console.print("The contract is up to date.")
+
+
+def _demo_settings(name: str) -> Settings:
+    """Give the settings of a demo, whose data and chat have a file of their own."""
+    if name not in DEMOS:
+        raise typer.BadParameter(f"there is no demo {name!r}; choose from {', '.join(DEMOS)}.")
+    database_url = f"sqlite+aiosqlite:///{DATA_FOLDER}/demo-{name}.db"
+    return load_settings(managers=DEMOS[name], database_url=database_url)
+
+
+def _piped_question() -> str:
+    """Read what is piped in. Bytes that are no text come as in an argument, to be refused."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise typer.BadParameter(
+            "it is missing: say it in quotes, or pipe it in.", param_hint="question"
+        )
+    return sys.stdin.buffer.read().decode(errors="surrogateescape").strip()
+
+
+def _bearer(
+    subject: str, tenant: str | None, scopes: list[str] | None, *, is_service: bool
+) -> Actor:
+    """Give whom a token with these claims would speak for."""
+    kind = "service" if is_service else "user"
+    return actor_of(
+        {"sub": subject, "tenant": tenant, "scope": " ".join(scopes or ()), "kind": kind}
+    )
+
+
+def _quiet(settings: Settings) -> Settings:
+    """Leave out what a start tells, unless it is asked for."""
+    chosen = settings.model_fields_set & {"log_level"}
+    # No session is signed here, so that no secret has to be kept.
+    quiet = {"session_secret": secrets.token_urlsafe(32), "log_level": "warning"}
+    return settings.model_copy(update={k: v for k, v in quiet.items() if k not in chosen})
+
+
+async def _chat(
+    managers: Managers, settings: Settings, actor: Actor, question: str, is_demo: bool
+) -> bool:
+    screen = Screen()
+    log_to(screen, with_tracebacks=settings.log_level == "debug")
+    if is_demo:
+        await migrate_store(settings.chat_database_url)
+    async with open_desk(managers, settings) as desk:
+        return await answer(desk, actor, question, screen)
 
 
 def _serve(

@@ -31,7 +31,7 @@ _OWN_SITES = ("same-origin", "same-site", "none")
 _LONGEST = timedelta(hours=12)
 """How long a session lasts whose credentials do not say until when they are valid."""
 
-Transport = Literal["http", "sse", "ws"]
+Transport = Literal["http", "sse", "ws", "cli"]
 
 
 class Scope(TypedDict):

@@ -5,7 +5,7 @@ The errors are ValueErrors that end a sentence and never repeat the value, which
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Literal, TypeVar, cast
 from zoneinfo import ZoneInfo, available_timezones
@@ -88,6 +88,7 @@ def _config(value: object) -> object:
 
 
 Text = Annotated[str, StringConstraints(min_length=1)]
+Name = Annotated[Text, AfterValidator(_without_margins)]
 Secret = Annotated[
     str, StringConstraints(min_length=SECRET_CHARS), AfterValidator(_without_margins)
 ]
@@ -102,6 +103,8 @@ Code = Annotated[str | Callable[..., object], BeforeValidator(_code)]
 """A callable, or where it can be imported from."""
 Config = Annotated[dict[str, object] | None, BeforeValidator(_config)]
 """A mapping whose keys somebody else knows."""
+Named = Annotated[Mapping[str, _T] | None, BeforeValidator(_config)]
+"""Things of one kind, by names of the user's."""
 Timezone = Annotated[ZoneInfo, BeforeValidator(_timezone)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 Limit = Annotated[int, Field(ge=0, le=_MOST), BeforeValidator(_number)]

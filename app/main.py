@@ -49,7 +49,15 @@ from app.sessions import Sessions
 from app.settings import Settings, load_callable, load_object, load_settings, session_secret
 from app.store import Store, check, migrate
 from app.tokens import Tokens
-from providers import EMBEDDED, PROVIDER_FIX, BaseLLMProvider, load_provider, opened
+from providers import (
+    EMBEDDED,
+    PROVIDER_FIX,
+    BaseLLMProvider,
+    chained,
+    load_profile,
+    load_provider,
+    opened,
+)
 from schema import Managers
 from schema.errors import BadEvent, ChatFailed, ConfigurationError, NotFound, TryAgain
 from schema.query import Reader
@@ -191,7 +199,7 @@ async def set_up(managers: Managers, settings: Settings) -> None:
 
 async def check_provider(settings: Settings) -> None:
     """See that completions can be asked for. Raises: ConfigurationError E002, E003 or E004."""
-    async with opened(_plugins(settings).provider):
+    async with opened(_plugins(settings).makers):
         pass
 
 
@@ -211,21 +219,36 @@ class _Plugins:
     """The code that settings name."""
 
     provider: Callable[[], BaseLLMProvider]
+    makers: Sequence[Callable[[], BaseLLMProvider]]
+    """The provider without its fallbacks, and then each profile's."""
     permission: Permission | None
     identify: Identify | None
 
 
 def _plugins(settings: Settings) -> _Plugins:
-    provider = settings.provider
-    if isinstance(provider, str) and provider not in EMBEDDED:
-        made = load_object("provider", provider, id="E004", fix=PROVIDER_FIX)
-    else:
-        made = provider
+    made = _provider_setting("provider", settings.provider)
+    first = load_provider(made, settings.effective_provider_config)
+    profiles = {
+        name: load_profile(
+            name,
+            _provider_setting(f"provider_profiles__{name}__provider", profile.provider),
+            profile.provider_config or {},
+        )
+        for name, profile in (settings.provider_profiles or {}).items()
+    }
     return _Plugins(
-        load_provider(made, settings.effective_provider_config),
+        chained(first, {name: profiles[name] for name in settings.provider_fallbacks}),
+        [first, *profiles.values()],
         load_callable("permission", settings.permission),
         load_callable("identity", settings.identity),
     )
+
+
+def _provider_setting(name: str, value: object) -> object:
+    """Import what names a provider's class."""
+    if isinstance(value, str) and value not in EMBEDDED:
+        return load_object(name, value, id="E004", fix=PROVIDER_FIX)
+    return value
 
 
 @asynccontextmanager
@@ -271,7 +294,7 @@ async def _opened(
             allowed_origins=settings.allowed_origins,
             now=_now,
         )
-        await stack.enter_async_context(opened(plugins.provider))
+        await stack.enter_async_context(opened(plugins.makers))
         _log_start(settings, plugins, reader)
         yield Desk(settings, authenticator, engine, host)
 
@@ -321,7 +344,8 @@ def load_managers(path: str | None) -> Managers:
         raise ConfigurationError(
             "E002",
             "FRONTDESK_MANAGERS is not set.",
-            'Set it to your managers, e.g. "shop.chat:managers", or try `frontdesk demo`.',
+            'Set it to your managers, e.g. "shop.chat:managers", or try `frontdesk demo` or '
+            "`frontdesk chat --demo toy`.",
         )
     found = load_object("managers", path)
     if not isinstance(found, Managers):
@@ -373,7 +397,8 @@ def _configure_logging(level: str) -> None:
 
 def _log_start(settings: Settings, plugins: _Plugins, reader: Reader) -> None:
     """Say what was chosen, and exactly what is exposed."""
-    made = plugins.provider if isinstance(plugins.provider, type) else settings.provider
+    first, *_ = plugins.makers
+    made = first if isinstance(first, type) else settings.provider
     if isinstance(made, str):
         name = "LiteLLMProvider" if made == "auto" else made
     else:
@@ -387,6 +412,7 @@ def _log_start(settings: Settings, plugins: _Plugins, reader: Reader) -> None:
         )
     model = settings.effective_provider_config.get("model")
     told = name if model is None else f"{name} with {model}"
+    told += "".join(f", else profile {name}" for name in settings.provider_fallbacks)
     _log.info("Provider: %s. Chat routes below %s.", told, settings.url)
     for manager in reader.index.managers.values():
         shown = ", ".join([*manager.fields, *manager.links])

@@ -146,7 +146,8 @@ _STREAM: Schema = {
             "itemSchema": _FRAME,
             "example": (
                 'id: 3f0c:1\ndata: {"type":"text_chunk","content":"Mercury uses it."}\n\n'
-                'id: 3f0c:2\ndata: {"type":"done","usage":{"input_tokens":9,"output_tokens":4}}\n\n'
+                'id: 3f0c:2\ndata: {"type":"done","usage":{"input_tokens":9,"output_tokens":4,'
+                '"cost_usd":"0.0000425"}}\n\n'
             ),
         }
     },
@@ -160,7 +161,10 @@ _ENVELOPE: Schema = {
             "example": {
                 "events": [
                     {"type": "text_chunk", "content": "Mercury uses aluminum parts."},
-                    {"type": "done", "usage": {"input_tokens": 100, "output_tokens": 20}},
+                    {
+                        "type": "done",
+                        "usage": {"input_tokens": 100, "output_tokens": 20, "cost_usd": None},
+                    },
                 ],
                 "answer": "Mercury uses aluminum parts.",
             },

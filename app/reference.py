@@ -78,6 +78,8 @@ def _words(schema: JsonSchemaValue) -> str:
 
 
 def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "must be set"
     if field.default in (None, ()) or not field.repr:  # what is not shown is a secret
         return "unset"
     if field.default == "":

@@ -95,14 +95,19 @@ class RunHost:
             self._is_closing = True
             self._group.create_task(self.close())
 
-    async def close(self) -> None:
-        """Admit nothing more, let runs end, interrupt those that don't; then nothing is running."""
+    async def close(self, *, grace_s: float | None = None) -> None:
+        """Admit nothing more, let runs end, interrupt those that don't; then nothing is running.
+
+        ``grace_s`` is how long they have for it, if not as long as the host would give them.
+        """
         self._is_closing = True
         if self._admissions:
             await asyncio.wait(self._admissions.values())
         tasks = {held.task for held in self._held.values() if not held.is_ended}
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=self._grace_s)
+            _, late = await asyncio.wait(
+                tasks, timeout=self._grace_s if grace_s is None else grace_s
+            )
             for task in late:
                 task.cancel()
             await asyncio.wait(tasks)

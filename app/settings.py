@@ -12,11 +12,11 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal, Self, cast, get_args
+from typing import Annotated, Literal, Self, cast, get_args, get_origin
 from zoneinfo import ZoneInfo
 
 from dotenv import load_dotenv
@@ -40,10 +40,14 @@ from schema.errors import ConfigurationError
 DATA_FOLDER = Path(".frontdesk")
 """Where an installation without configuration keeps its database and its secret."""
 
+TRUST_GROUP = "default"
+"""The trust group of the provider that is no profile. Source: seed, planned read orchestration."""
+
 _PREFIX = "FRONTDESK_"
 _FIX = "Correct the environment or .env; `frontdesk settings` explains every setting."
 _OBJECT_FIX = 'Give it as "module:attribute", importable from the working directory.'
 _SECRET_FIX = "Set FRONTDESK_SESSION_SECRET, or delete the file so that it is made anew."
+_REASONS = {"missing": "must be set", "model_type": "must be a JSON object"}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _PUBLISHED = (*_RSA, "ES256", "ES384", "ES512", "EdDSA")
 """The algorithms of keys that an issuer publishes."""
@@ -104,6 +108,25 @@ class Jwt(BaseModel):
         return self
 
 
+class ProviderProfile(BaseModel):
+    """A provider under a name, made of its own configuration only. Source: seed, provider_profiles.
+
+    What is asked goes to members of one trust group, and to nobody else.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    provider: kinds.Code = Field(description="As FRONTDESK_PROVIDER, with a class of its own.")
+    provider_config: kinds.Config = Field(
+        default=None,
+        repr=False,
+        description="As FRONTDESK_PROVIDER_CONFIG, of which it has nothing.",
+    )
+    trust_group: kinds.Name = Field(
+        description="Who may see the same: what is asked goes to one group only."
+    )
+
+
 def _parts(value: object) -> object:
     """Take the parts of a nested setting in any case, as their own variables are taken."""
     if isinstance(value, dict):
@@ -153,6 +176,21 @@ class Settings(BaseSettings):
         "`timeout_seconds` (60, for the first event), `stream_timeout_seconds` (30, between "
         "events), `temperature` (0), `top_p`, `max_tokens`, `reasoning_effort`, `max_retries` (3).",
         examples=['{"base_url": "http://127.0.0.1:8080/v1", "timeout_seconds": 90}'],
+    )
+    provider_profiles: kinds.Named[ProviderProfile] = Field(
+        default=None,
+        repr=False,  # they may hold keys
+        description="More providers, by names of yours. Each has `provider`, `provider_config` and "
+        "`trust_group`; that of FRONTDESK_PROVIDER itself is `default`.",
+        examples=[
+            '{"backup": {"provider": "providers.AnthropicProvider", "trust_group": "default"}}'
+        ],
+    )
+    provider_fallbacks: kinds.List[str] = Field(
+        default=(),
+        description="Profiles that answer, in this order, while the provider can't. They must be "
+        "of its trust group, `default`.",
+        examples=["backup"],
     )
     permission: kinds.Code | None = Field(
         default=None,
@@ -238,6 +276,22 @@ class Settings(BaseSettings):
             raise ValueError("names another model than FRONTDESK_MODEL")
         return config
 
+    @field_validator("provider_fallbacks")
+    @classmethod
+    def _are_trusted(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if "provider_profiles" not in info.data:
+            return names  # they are wrong, and that is told
+        profiles: Mapping[str, ProviderProfile] = info.data["provider_profiles"] or {}
+        for number, name in enumerate(names, start=1):
+            if name not in profiles:
+                raise ValueError(f"has as entry {number} no name in FRONTDESK_PROVIDER_PROFILES")
+            if profiles[name].trust_group != TRUST_GROUP:
+                raise ValueError(
+                    f"has as entry {number} a profile that is not of the provider's trust_group, "
+                    f"{TRUST_GROUP}"
+                )
+        return names
+
     @property
     def effective_provider_config(self) -> dict[str, object]:
         """What the provider is made of, the model included."""
@@ -261,14 +315,19 @@ class Settings(BaseSettings):
 
 
 def named_fields(model: type[BaseModel] = Settings, prefix: str = _PREFIX) -> dict[str, FieldInfo]:
-    """Map each name in the environment to its setting; the parts of a nested one follow it."""
+    """Map each name in the environment to its setting; the parts of a nested one follow it.
+
+    Where a name of the user's stands, ``<NAME>`` does.
+    """
     named: dict[str, FieldInfo] = {}
     for name, field in model.model_fields.items():
         own = f"{prefix}{name.upper()}"
         named[own] = field
-        for kind in (field.annotation, *get_args(field.annotation)):
+        for kind in get_args(field.annotation):
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 named |= named_fields(kind, f"{own}__")
+            if get_origin(kind) is Mapping:
+                named |= named_fields(get_args(kind)[1], f"{own}__<NAME>__")
     return named
 
 
@@ -300,6 +359,7 @@ def _problems(error: ValidationError) -> Iterator[str]:
         name = _PREFIX + "__".join(part for part in item["loc"] if isinstance(part, str)).upper()
         entry = "".join(f" entry {part + 1}" for part in item["loc"] if isinstance(part, int))
         reason = re.sub("^(Value error, |Input |String )", "", item["msg"])
+        reason = _REASONS.get(item["type"], reason)
         yield _unknown(name) if item["type"] == "extra_forbidden" else f"{name}{entry} {reason}"
 
 
@@ -316,8 +376,8 @@ def _unknown_names() -> list[str]:
     ]
     told = tuple(f"{service}{what}" for service in services for what in ("SERVICE_", "PORT"))
     known = named_fields()
-    # Which parts it has, the provider knows.
-    told += (f"{_PREFIX}PROVIDER_CONFIG__",)
+    # Which parts these have, a provider knows, and whoever names profiles.
+    told += (f"{_PREFIX}PROVIDER_CONFIG__", f"{_PREFIX}PROVIDER_PROFILES__")
     return [
         name for name in ours if name.upper() not in known and not name.upper().startswith(told)
     ]

@@ -1,16 +1,11 @@
 """The voice: providers that complete a conversation, behind the port of ``providers.base``."""
 
-import inspect
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Protocol, runtime_checkable
-
 from providers.base import BaseLLMProvider
 from providers.lite import LiteLLMImportError
+from providers.loading import EMBEDDED, PROVIDER_FIX, chained, load_profile, load_provider, opened
 from providers.model import LiteLLMProvider
 from providers.offline import OfflineProvider
+from providers.retries import Unavailable
 from providers.scripted import Script, ScriptedProvider
 from providers.vendors import (
     AnthropicDependencyImportError,
@@ -24,7 +19,6 @@ from providers.vendors import (
     OpenAIDependencyImportError,
     OpenAIProvider,
 )
-from schema.errors import ConfigurationError
 
 __all__ = [
     "EMBEDDED",
@@ -45,151 +39,9 @@ __all__ = [
     "OpenAIProvider",
     "Script",
     "ScriptedProvider",
+    "Unavailable",
+    "chained",
+    "load_profile",
     "load_provider",
     "opened",
 ]
-
-EMBEDDED = frozenset({"auto", "offline"})
-"""Short names: what they mean needs no import."""
-PROVIDER_FIX = (
-    "Set provider to auto, offline, a class as package.module.Class, or one without arguments."
-)
-
-_NO_CONFIG: Mapping[str, object] = MappingProxyType({})
-
-
-@runtime_checkable
-class _Configurable(Protocol):
-    """A class whose instances are made of a mapping. Source: seed, provider adapters."""
-
-    def from_config(self, config: Mapping[str, object], /) -> BaseLLMProvider: ...
-
-
-@runtime_checkable
-class _Checking(Protocol):
-    """A class that can tell before it is used what it lacks. Source: seed, provider protocol."""
-
-    def check_configuration(self, config: Mapping[str, object] | None = None, /) -> object: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """One provider for all runs: it keeps connections, and nothing of a run."""
-
-    provider: LiteLLMProvider
-
-    def __call__(self) -> BaseLLMProvider:
-        return self.provider
-
-
-def load_provider(
-    setting: object, config: Mapping[str, object] = _NO_CONFIG
-) -> Callable[[], BaseLLMProvider]:
-    """Return what makes a provider for each run, from a setting and its configuration.
-
-    ``setting`` is a name in ``EMBEDDED``, or the class, or any callable without arguments, itself;
-    "auto" is the model that ``config`` names, or the offline provider. A class with ``from_config``
-    is made of the configuration, which must be empty for all others. A callable that is not a class
-    is tried once here.
-
-    Raises: ConfigurationError E004 with the reason; E002 when the configuration is wrong.
-    Source: design.md 6 and 7.
-    """
-    if setting == "auto" and config:
-        setting = LiteLLMProvider
-    if isinstance(setting, type) and isinstance(setting, _Configurable):
-        return _configured(setting, config)
-    if config:
-        raise ConfigurationError(
-            "E002",
-            f"The provider {_shown(setting)} takes no model and no provider_config.",
-            "Leave them out, or name a provider that has from_config(mapping).",
-        )
-    if isinstance(setting, str) and setting in EMBEDDED:
-        return OfflineProvider
-    if not callable(setting):
-        raise _error(f"provider {setting!r} is not callable.")
-    _check_signature(setting)
-    if isinstance(setting, type):
-        if not issubclass(setting, BaseLLMProvider):
-            raise _error(f"provider {setting!r} has no method complete(messages, tools).")
-        _check_itself(setting, None)
-        return setting
-    return _tried(setting, setting)
-
-
-def _check_itself(setting: object, config: Mapping[str, object] | None) -> None:
-    if isinstance(setting, _Checking):
-        given = [] if config is None else [config]
-        _attempt(setting, lambda: setting.check_configuration(*given))
-
-
-def _configured(
-    setting: _Configurable, config: Mapping[str, object]
-) -> Callable[[], BaseLLMProvider]:
-    made_of = MappingProxyType(dict(config))
-    if isinstance(setting, type) and issubclass(setting, LiteLLMProvider):
-        made = setting.from_config(made_of)
-        assert isinstance(made, LiteLLMProvider)
-        return _Shared(made)
-    _check_itself(setting, made_of)
-    return _tried(setting, lambda: setting.from_config(made_of))
-
-
-def _tried(setting: object, call: Callable[[], object]) -> Callable[[], BaseLLMProvider]:
-    def make() -> BaseLLMProvider:
-        made = call()
-        if not isinstance(made, BaseLLMProvider):
-            raise _error(
-                f"provider {setting!r} makes an object without a method complete(messages, tools)."
-            )
-        return made
-
-    _attempt(setting, make)
-    return make
-
-
-def _attempt(setting: object, call: Callable[[], object]) -> None:
-    """Call a project's code; what it raises tells why the provider can't be used."""
-    try:
-        call()
-    except ConfigurationError:
-        raise
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise _error(f"provider {setting!r} failed when it was called: {reason}.") from error
-
-
-@asynccontextmanager
-async def opened(factory: Callable[[], BaseLLMProvider]) -> AsyncGenerator[None]:
-    """Be ready for runs inside: what takes long is loaded, and connections are closed at the end.
-
-    ``factory`` is what ``load_provider`` returned. Raises: ConfigurationError E002 when the model's
-    vendor is not known, E003 when something is missing.
-    """
-    if not isinstance(factory, _Shared):
-        yield
-        return
-    async with factory.provider.opened():
-        yield
-
-
-def _shown(setting: object) -> str:
-    """Name a setting without showing what an object tells of itself, which may be a key."""
-    if isinstance(setting, str):
-        return setting
-    return setting.__qualname__ if isinstance(setting, type) else type(setting).__qualname__
-
-
-def _check_signature(made: Callable[..., object]) -> None:
-    try:
-        inspect.signature(made).bind()
-    except TypeError as error:
-        raise _error(f"provider {made!r} can't be made without arguments: {error}.") from error
-    except ValueError:
-        # Callables written in C may not tell their signature; making one will tell.
-        return
-
-
-def _error(problem: str) -> ConfigurationError:
-    return ConfigurationError("E004", problem, PROVIDER_FIX)

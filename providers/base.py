@@ -8,6 +8,7 @@ Source: seed, provider protocol; design.md 7.
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextvars import ContextVar
+from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
 from schema.errors import ProviderFailed
@@ -26,6 +27,9 @@ TokenUsage = Usage
 
 _MOST_TOKENS = 2**53
 """Beyond it a count is no number of tokens, and no JSON client could read it."""
+
+_MOST_USD = 10**12
+"""Beyond it a cost is none of one completion."""
 
 _DEADLINE: ContextVar[float | None] = ContextVar("_DEADLINE", default=None)
 
@@ -105,13 +109,19 @@ def _checked(event: object) -> ChatEvent:
 
 
 def _counted(usage: object) -> Usage:
-    """Check a usage, which may be left out; what is no count of tokens is no sound stream."""
+    """Check a usage, which may be left out; what is no count or no cost is no sound stream."""
     match usage:
         case None:
             return Usage()
-        case Usage(input_tokens=int(sent), output_tokens=int(received)) if (
-            0 <= sent < _MOST_TOKENS and 0 <= received < _MOST_TOKENS
+        case Usage(input_tokens=int(sent), output_tokens=int(received), cost_usd=cost) if (
+            0 <= sent < _MOST_TOKENS and 0 <= received < _MOST_TOKENS and _is_cost(cost)
         ):
             return usage
         case _:
             raise ProviderFailed from TypeError("The DoneEvent has a bad usage.")
+
+
+def _is_cost(value: object) -> bool:
+    if not isinstance(value, Decimal):
+        return value is None
+    return value.is_finite() and 0 <= value < _MOST_USD

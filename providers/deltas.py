@@ -8,12 +8,12 @@ Source: bug-cases.md H01-H06.
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import cast
 
 import orjson
 
-from schema.events import Json, JsonObject, ToolCallEvent, Usage, is_object
+from schema.events import Json, JsonObject, ToolCallEvent, is_object
 
 _LONG_NUMBER = re.compile(r"\d{19}")
 
@@ -106,9 +106,19 @@ def _decoded(text: str) -> Json:
         return None
 
 
-def merged(first: Usage, second: Usage) -> Usage:
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a vendor counted of one completion.
+
+    Those that it read from its cache, and those that it wrote there, are among those sent.
+    """
+
+    sent: int = 0
+    received: int = 0
+    cache_reads: int = 0
+    cache_writes: int = 0
+
+
+def merged(first: Tokens, second: Tokens) -> Tokens:
     """Join two reports on one completion: the larger value of each count, and never their sum."""
-    return Usage(
-        max(first.input_tokens, second.input_tokens),
-        max(first.output_tokens, second.output_tokens),
-    )
+    return Tokens(*map(max, astuple(first), astuple(second)))

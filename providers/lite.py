@@ -19,12 +19,13 @@ from typing import ClassVar, Protocol
 
 import httpx
 
+from providers.deltas import Tokens
 from providers.options import Options
 from providers.retries import Unavailable, VendorError, retry_after
-from providers.translation import wire_messages, wire_tools
+from providers.translation import wire_messages, wire_tools, with_cache_marks
 from providers.upstream import Watch, WatchedClient, redacted, silence_libraries
 from schema.errors import ConfigurationError, ContextOverflow, ProviderFailed
-from schema.events import Message, ToolDefinition, Usage
+from schema.events import Message, ToolDefinition
 
 _TEMPORARY = frozenset({408, 409, 425, 429, *range(500, 600)})
 _OVERFLOW = re.compile(
@@ -145,20 +146,6 @@ def load_litellm() -> ModuleType:
     return litellm
 
 
-def cost_usd(model: str, usage: Usage) -> Decimal | None:
-    """What tokens of a model cost, by LiteLLM's price list; None if the model is not in it."""
-    litellm = load_litellm()
-    try:
-        prices = litellm.cost_per_token(
-            model=model,
-            prompt_tokens=usage.input_tokens,
-            completion_tokens=usage.output_tokens,
-        )
-    except (litellm.exceptions.BadRequestError, litellm.exceptions.ModelNotMappedError):
-        return None
-    return Decimal(str(sum(prices)))
-
-
 def vendor_of(model: str, options: Options) -> tuple[str, str | None, str | None]:
     """Return LiteLLM's name of a model's vendor, and the key and the address it is asked with.
 
@@ -176,6 +163,54 @@ def vendor_of(model: str, options: Options) -> tuple[str, str | None, str | None
     return vendor, options.api_key or key, options.base_url or base_url
 
 
+class Prices:
+    """What the tokens of a model cost, by the price list that LiteLLM brings; nobody is asked."""
+
+    def __init__(self, model: str, vendor: str) -> None:
+        """Look the model up.
+
+        ``model`` has the vendor as its prefix; a version with a date may have the price of its
+        model.
+        """
+        litellm = load_litellm()
+        self._name, self._vendor = model.removeprefix(f"{vendor}/"), vendor
+        self._calculator = importlib.import_module("litellm.litellm_core_utils.llm_cost_calc.utils")
+        listed: Mapping[str, object]
+        try:
+            with Watch().on():  # which keeps what it logs to itself
+                listed = importlib.import_module("litellm.utils").get_model_info_helper(
+                    self._name, vendor, catalog_only=True, preserve_unset_costs=True
+                )
+        except litellm.exceptions.ModelNotMappedError:
+            listed = {}
+        self._listed = {name: value for name, value in listed.items() if value is not None}
+
+    def cost_usd(self, tokens: Tokens) -> Decimal | None:
+        """Return what a completion costs; None if a price is not listed, or a count is missing."""
+        is_listed = {"input_cost_per_token", "output_cost_per_token"} <= self._listed.keys()
+        if not (is_listed or "tiered_pricing" in self._listed):
+            return None
+        if not (tokens.sent and tokens.received):
+            return None
+        rates = self._calculator.get_billed_token_rates(
+            self._name,
+            self._vendor,
+            load_litellm().Usage(prompt_tokens=tokens.sent, completion_tokens=tokens.received),
+            model_info=self._listed,
+        )
+        if rates.output_cost_per_reasoning_token != rates.output_cost_per_token:
+            return None  # how much of the output is reasoning is not counted
+        reads = min(tokens.cache_reads, tokens.sent)
+        writes = min(tokens.cache_writes, tokens.sent - reads)
+        parts = (
+            (tokens.sent - reads - writes, rates.input_cost_per_token),
+            (reads, rates.cache_read_input_token_cost),
+            (writes, rates.cache_creation_input_token_cost),
+            (tokens.received, rates.output_cost_per_token),
+        )
+        return sum((count * Decimal(str(rate)) for count, rate in parts), Decimal(0))
+
+
 class Line:
     """The connections to one model's vendor, and how it is asked."""
 
@@ -185,6 +220,7 @@ class Line:
         if self.vendor == "ollama_chat":
             # LiteLLM asks Ollama for the prices of models that are not in its list.
             load_litellm().model_cost.setdefault(model, {"litellm_provider": self.vendor})
+        self.prices = Prices(model, self.vendor)
         self.http = WatchedClient(
             timeout=None,  # the timers are ours
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
@@ -223,9 +259,10 @@ class Line:
         options, effort = self.options, self._effort(messages)
         # With reasoning on, Anthropic takes no temperature.
         is_free = effort is None or self.vendor != "anthropic"
+        wired = wire_messages(messages)
         request: dict[str, object] = {
             "model": self.model,
-            "messages": wire_messages(messages),
+            "messages": with_cache_marks(wired) if self.vendor == "anthropic" else wired,
             "tools": wire_tools(tools) or None,
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -269,7 +306,8 @@ def failure_of(error: Exception, watch: Watch, vendor: str, now: datetime) -> Ex
     if status == 413 or (status == 400 and _OVERFLOW.search(said)):
         failure = ContextOverflow()
     elif watch.broke or status in _TEMPORARY or watch.is_answered:
-        failure = Unavailable(retry_after(watch.headers or _headers(details), now))
+        headers = watch.headers or _headers(details)
+        failure = Unavailable(retry_after(headers, now, bytes(watch.error)))
     else:
         failure = ProviderFailed()
     failure.__cause__ = VendorError(f"{vendor}: {type(error).__name__}, status {status}: {said}")

@@ -6,7 +6,6 @@ Source: design.md 7.
 """
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from typing import ClassVar, Self, TypeVar, cast
 import httpx
 
 from providers.base import turn_deadline
-from providers.deltas import Deltas, merged
+from providers.deltas import Deltas, Tokens, merged
 from providers.lite import (
     Choice,
     Chunk,
@@ -67,6 +66,7 @@ class LiteLLMProvider:
     ) -> None:
         self._config = MappingProxyType(dict(config or {}))
         self._options = read_options(self._config, self.defaults_for(self._config))
+        self._retries = self._options.max_retries
         self._sleep, self._now = sleep, now
         self._line: Line | None = None
 
@@ -110,6 +110,11 @@ class LiteLLMProvider:
         if self.prefix is None or name.startswith(f"{self.prefix}/"):
             return name
         return f"{self.prefix}/{name}"
+
+    def leave_retries(self) -> int:
+        """Ask once from here on; return how often somebody else may ask again instead."""
+        retries, self._retries = self._retries, 0
+        return retries
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
@@ -165,13 +170,7 @@ class LiteLLMProvider:
                 stack.pop_all()
                 return answer
 
-        try:
-            return await with_retries(
-                ask, retries=self._options.max_retries, deadline=deadline, sleep=self._sleep
-            )
-        except Unavailable as error:
-            failed = _failed(error)
-        raise failed
+        return await with_retries(ask, retries=self._retries, deadline=deadline, sleep=self._sleep)
 
     async def _connected(self) -> "Line":
         """Return the connections of this event loop: no other one can use them."""
@@ -242,9 +241,6 @@ class _Answer:
             if not self._is_complete:
                 raise
             return None  # only the connection's end does not come
-        except Unavailable as error:
-            failed = _failed(error)
-        raise failed
 
     async def _next(self, deadline: float) -> Chunk | None:
         """Wait for the next chunk that says something; None is the end of the stream."""
@@ -295,28 +291,24 @@ class _Answer:
             raise ProviderFailed from VendorError(f"{vendor}: the answer was stopped ({reason}).")
 
     def _usage(self) -> Usage:
+        tokens = self._tokens()
+        return Usage(tokens.sent, tokens.received, self._line.prices.cost_usd(tokens))
+
+    def _tokens(self) -> Tokens:
         """Join what the vendor counted; LiteLLM's own sum has guesses where it did not count."""
         if self._watch.wire is not None:
-            return self._watch.wire.usage
-        usage = Usage()
+            return self._watch.wire.tokens
+        tokens = Tokens()
         for chunk in self._stream.chunks if self._stream is not None else ():
             # LiteLLM's class of counts, where there are any
             counts = cast("Counts | None", chunk.get("usage"))
             if counts is not None:
                 sent, received = counts.prompt_tokens or 0, counts.completion_tokens or 0
-                usage = merged(usage, Usage(sent, received))
-        return usage
+                tokens = merged(tokens, Tokens(sent, received))
+        return tokens
 
     async def close(self) -> None:
         """Close the connection, whatever is still to come."""
         await self._watch.close()
         if self._stream is not None:
             await self._stream.aclose()
-
-
-def _failed(error: Unavailable) -> ProviderFailed:
-    """Give up on a vendor that is not available."""
-    wait = error.retry_after
-    failed = ProviderFailed(retry_after_seconds=None if wait is None else math.ceil(wait))
-    failed.__cause__ = error.__cause__
-    return failed

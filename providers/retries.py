@@ -5,11 +5,13 @@ Source: bug-cases.md H10; reliability.md P40.
 
 import asyncio
 import math
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
+import orjson
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -20,10 +22,15 @@ from tenacity import (
 )
 from tenacity.stop import stop_base
 
+from schema.errors import ProviderFailed
+from schema.events import Json
+
 _T = TypeVar("_T")
 
 _BACKOFF = wait_random_exponential(multiplier=1, max=20, min=0.5)
 """Where the vendor does not say how long to wait."""
+_RETRY_INFO = "google.rpc.RetryInfo"
+_DURATION = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?s")
 
 
 class VendorError(Exception):
@@ -33,14 +40,15 @@ class VendorError(Exception):
     """
 
 
-class Unavailable(Exception):
-    """The vendor can't answer at the moment; ``retry_after`` is in seconds, None if it did not say.
+class Unavailable(ProviderFailed):
+    """A provider can't answer at the moment; another time, or another provider, may.
 
-    The cause is a ``VendorError``.
+    ``retry_after`` is in seconds; None if the vendor did not say how long to wait.
     """
 
     def __init__(self, retry_after: float | None = None) -> None:
-        super().__init__("The vendor is not available.")
+        seconds = None if retry_after is None else math.ceil(retry_after)
+        super().__init__(retry_after_seconds=seconds)
         self.retry_after = retry_after
 
 
@@ -80,17 +88,49 @@ def _wait(state: RetryCallState) -> float:
     return _BACKOFF(state)
 
 
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Read how long to wait: a number of seconds, or a date; anything else says nothing.
+def retry_after(headers: Mapping[str, str], now: datetime, body: bytes = b"") -> float | None:
+    """Read how many seconds to wait: the most that a vendor says; None if it says nothing.
 
-    ``headers`` are found by lower-case names. Source: RFC 9110 10.2.3.
+    ``headers`` are found by lower-case names. Retry-After is a number of seconds or a date,
+    Retry-After-Ms a number of milliseconds; Google says it in the ``body`` of an error. Whatever
+    else stands there says nothing. Source: RFC 9110 10.2.3; google.rpc.RetryInfo.
     """
     text = headers.get("retry-after", "").strip()
+    seconds = _number(text)
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    told = [
+        _until(text, now) if seconds is None else seconds,
+        None if milliseconds is None else milliseconds / 1000,
+        *_delays(body),
+    ]
+    return max((wait for wait in told if wait is not None and 0 <= wait < math.inf), default=None)
+
+
+def _number(text: str) -> float | None:
     try:
-        seconds = float(text)
+        return float(text)
     except ValueError:
-        seconds = _until(text, now)
-    return seconds if seconds is not None and 0 <= seconds < math.inf else None
+        return None
+
+
+def _delays(body: bytes) -> list[float]:
+    try:
+        told: Json = orjson.loads(body)
+    except ValueError:
+        return []
+    match told:
+        case {"error": {"details": [*details]}} | [{"error": {"details": [*details]}}]:
+            return [delay for detail in details if (delay := _delay(detail)) is not None]
+        case _:
+            return []
+
+
+def _delay(detail: Json) -> float | None:
+    match detail:
+        case {"@type": str(kind), "retryDelay": str(delay)} if kind.endswith(_RETRY_INFO):
+            return float(delay[:-1]) if _DURATION.fullmatch(delay) else None
+        case _:
+            return None
 
 
 def _until(text: str, now: datetime) -> float | None:

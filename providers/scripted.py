@@ -15,6 +15,7 @@ from one script share their place in it, because an application makes a new prov
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from providers.base import (
     ChatEvent,
@@ -106,9 +107,9 @@ def call(
     return _Call(name, {**(args or {}), **more}, call_id)
 
 
-def spend(input_tokens: int = 0, output_tokens: int = 0) -> Step:
+def spend(input_tokens: int = 0, output_tokens: int = 0, cost_usd: Decimal | None = None) -> Step:
     """Report usage with the completion's ``DoneEvent``."""
-    return _Spend(Usage(input_tokens, output_tokens))
+    return _Spend(Usage(input_tokens, output_tokens, cost_usd))
 
 
 def wait(gate: asyncio.Event) -> Step:

@@ -19,6 +19,7 @@ from providers.wire import WireReader, mended
 _WATCH: ContextVar["Watch | None"] = ContextVar("_WATCH", default=None)
 
 _MOST_CHARS = 500
+_MOST_ERROR_BYTES = 65_536
 _URL_SAFE = str.maketrans("+/", "-_")
 _KEY_HEADERS = ("api-key", "authorization", "x-api-key", "x-goog-api-key")
 _TALKATIVE = (
@@ -56,6 +57,8 @@ class Watch:
         self.broke: str | None = None
         self.wire: WireReader | None = None
         """None where the bytes can't be read along."""
+        self.error = bytearray()
+        """The first bytes of what came instead of an answer."""
         self.secrets = frozenset(secrets)
         """The keys, those that were sent included; no text may repeat them."""
         self._response: httpx.Response | None = None
@@ -85,9 +88,17 @@ class Watch:
         body = response.stream
         assert isinstance(body, httpx.AsyncByteStream)
         self.status, self.headers, self._response = response.status_code, response.headers, response
+        self.error.clear()
         if response.is_success and "content-encoding" not in response.headers:
             self.wire = WireReader()
         self._body = response.stream = _WatchedBody(body, self)
+
+    def reads(self, data: bytes) -> None:
+        """Take note of the next bytes of a response's body."""
+        if self.wire is not None:
+            self.wire.feed(data)
+        elif not self.is_answered:
+            self.error += data[: _MOST_ERROR_BYTES - len(self.error)]
 
     async def read_on(self) -> None:
         """Read what a library has left: the connection can be used again then."""
@@ -151,8 +162,7 @@ class _WatchedBody(httpx.AsyncByteStream):
         wire = self._watch.wire
         try:
             async for data in self._data:
-                if wire is not None:
-                    wire.feed(data)
+                self._watch.reads(data)
                 yield mended(data)
         except httpx.TransportError as error:
             broke = type(error).__name__

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from providers.deltas import merged
-from schema.events import Json, Usage, is_object
+from providers.deltas import Tokens, merged
+from schema.events import Json, is_object
 
 _HINTS = re.compile(
     rb'finish_?reason|stop_reason|blockReason|"done"|\[DONE\]|message_stop|response\.|usage', re.I
@@ -32,6 +32,13 @@ _RECEIVED = (
     ("candidatesTokenCount", "thoughtsTokenCount"),
     ("eval_count",),
 )
+_CACHE_READS = (
+    ("cached_tokens",),  # OpenAI, in the details of what was sent
+    ("cache_read_input_tokens",),
+    ("cachedContentTokenCount",),
+    ("prompt_cache_hit_tokens",),  # DeepSeek
+)
+_CACHE_WRITES = (("cache_creation_input_tokens",), ("cache_write_tokens",))
 """Counts that add up, by vendor; the first that are there count, for some say them twice."""
 
 CUT_SHORT = frozenset(
@@ -81,7 +88,7 @@ class WireReader:
     def __init__(self) -> None:
         self.is_complete = False
         self.reason: str | None = None
-        self.usage = Usage()
+        self.tokens = Tokens()
         self._line = bytearray()
 
     def feed(self, data: bytes) -> None:
@@ -111,7 +118,7 @@ class WireReader:
         if is_object(frame):
             self.reason = _reason(frame) or self.reason
             self.is_complete = self.is_complete or _is_end(frame) or self.reason is not None
-            self.usage = merged(self.usage, _usage(frame))
+            self.tokens = merged(self.tokens, _tokens(frame))
 
 
 def _is_end(frame: dict[str, Json]) -> bool:
@@ -139,13 +146,20 @@ def _reason(frame: dict[str, Json]) -> str | None:
             return None
 
 
-def _usage(frame: dict[str, Json]) -> Usage:
+def _tokens(frame: dict[str, Json]) -> Tokens:
     """Read what one frame counts; vendors count in several, and what they leave out is 0."""
     message, response = frame.get("message"), frame.get("response")
     inner = message if is_object(message) else response if is_object(response) else frame
     usage, metadata = inner.get("usage", frame.get("usage")), frame.get("usageMetadata")
     counts = usage if is_object(usage) else metadata if is_object(metadata) else frame
-    return Usage(_sum(counts, _SENT), _sum(counts, _RECEIVED))
+    details = counts.get("prompt_tokens_details", counts.get("input_tokens_details"))
+    cached = {**counts, **details} if is_object(details) else counts
+    return Tokens(
+        _sum(counts, _SENT),
+        _sum(counts, _RECEIVED),
+        _sum(cached, _CACHE_READS),
+        _sum(cached, _CACHE_WRITES),
+    )
 
 
 def _sum(counts: Mapping[str, Json], groups: Sequence[Sequence[str]]) -> int:

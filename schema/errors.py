@@ -188,6 +188,7 @@ class ConfigurationError(Exception):
 
     def __init__(self, id: str, problem: str, fix: str) -> None:
         super().__init__(f"{id}: {problem} {fix}")
+        self.id, self.problem, self.fix = id, problem, fix
 
 
 async def guarded(what: str, call: Callable[[], Awaitable[_T]]) -> _T:

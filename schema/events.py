@@ -10,6 +10,7 @@ Source: design.md 1 and 4; seed, server event contract.
 """
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Annotated, Literal, NewType, Self
 
 import orjson
@@ -55,14 +56,27 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one completion, or summed over a turn."""
+    """Tokens of one completion, or summed over a turn, and what they cost."""
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cost_usd: Annotated[
+        Decimal | None,
+        Field(
+            description="What it cost in US dollars by the price list; null when the price of any "
+            "part is unknown."
+        ),
+    ] = None
 
     def __add__(self, other: "Usage") -> "Usage":
+        nothing = Usage()
+        if nothing in (self, other):
+            return other if self == nothing else self
+        cost, more = self.cost_usd, other.cost_usd
         return Usage(
-            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            None if cost is None or more is None else cost + more,
         )
 
 
@@ -257,7 +271,14 @@ def encode(event: Event) -> bytes:
     fields = event.__dict__
     if isinstance(event, Failed):
         fields = {name: value for name, value in fields.items() if value is not None}
-    return orjson.dumps(fields)
+    return orjson.dumps(fields, default=_plain)
+
+
+def _plain(value: object) -> str:
+    """Write a cost as a plain decimal, to a millionth of a millionth of a dollar."""
+    if not isinstance(value, Decimal):
+        raise TypeError
+    return f"{value:.12f}".rstrip("0").rstrip(".")
 
 
 class Ask(BaseModel):

@@ -18,7 +18,8 @@ matter. A text stands in `"..."` with JSON's escapes, or in `'...'` as it is (fo
     !500   !429(ra=2)   !400(context)   !429(quota, text="x")      a status, and no stream
 
 `ra` goes into Retry-After as it stands: `ra=2`, `ra=soon`; only `ra=date+2` is the HTTP date two
-seconds later, at the full second behind it. Only silences may stand before a status, and nothing
+seconds later, at the full second behind it. So do `ms=1500`, into Retry-After-Ms, and Gemini's
+`delay=3.5s`, into the body of the error. Only silences may stand before a status, and nothing
 behind a step with `!`. A completion without one ends as its vendor ends.
 
 Wires differ: counts beside a finish share its frame, except for OpenAI. Anthropic says counts that
@@ -29,7 +30,7 @@ Gemini and Ollama send whole calls: the deltas of one are joined, and it comes w
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, TypeVar
 
 T = TypeVar("T")
@@ -129,6 +130,8 @@ class Status:
     about: About = ""
     retry_after: str | None = None
     text: str = ""
+    retry_after_ms: str | None = None
+    delay: str | None = None
 
 
 Said = Text | Reasoning | Nothing | Call | Finish | Tokens | KeepAlive | Raw | Frame | StreamError
@@ -203,23 +206,31 @@ def _ending(reader: "_Reader") -> Step:
 
 
 def _status(reader: "_Reader", code: int) -> Status:
-    about: About = ""
-    retry_after: str | None = None
-    text = ""
+    status = Status(code)
     if not reader.take(r"\("):
-        return Status(code)
+        return status
     while not reader.take(r"\)"):
-        match reader.need(r"context|quota|ra=|text=", "context, quota, ra= or text="):
+        known = r"context|quota|ra=|ms=|delay=|text="
+        match reader.need(known, "context, quota, ra=, ms=, delay= or text="):
             case "context":
-                about = "context"
+                status = replace(status, about="context")
             case "quota":
-                about = "quota"
+                status = replace(status, about="quota")
             case "ra=":
-                retry_after = reader.take(r"[^\s,()\"']+") or _string(reader)
+                status = replace(status, retry_after=_word(reader))
+            case "ms=":
+                status = replace(status, retry_after_ms=_word(reader))
+            case "delay=":
+                status = replace(status, delay=_word(reader))
             case _:
-                text = _string(reader)
+                status = replace(status, text=_string(reader))
         reader.take(r",")
-    return Status(code, about, retry_after, text)
+    return status
+
+
+def _word(reader: "_Reader") -> str:
+    """Read a text, whose quotes may be missing."""
+    return reader.take(r"[^\s,()\"']+") or _string(reader)
 
 
 def _string(reader: "_Reader") -> str:

@@ -19,6 +19,8 @@ from tests.postgres import Postgres, database, running
 def pytest_addoption(parser: pytest.Parser) -> None:
     told = "Where the demos toy and manufacturing, and the chats about them, are kept."
     parser.addoption("--database", choices=KINDS, default=KINDS[0], help=told)
+    told = "How many turns are invented for the order rules of requests; 400 unless told."
+    parser.addoption("--turns", type=int, default=400, help=told)
 
 
 @pytest.fixture
@@ -107,6 +109,15 @@ def _own(request: pytest.FixtureRequest, demo: str, kind: str, folder: Path) -> 
 @pytest.fixture
 def toy_url(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Generator[str]:
     yield from _own(request, "toy", database_kind, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_toy_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[str]:
+    """A copy for all tests of a module, each of them a visitor of its own."""
+    kind = str(request.config.getoption("--database"))
+    yield from _own(request, "toy", kind, tmp_path_factory.mktemp("shared"))
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from vendors import WIRES, FakeVendor, Wire, can_say
 
 from providers import LiteLLMProvider
-from providers.base import complete_round
+from providers.base import BaseLLMProvider, complete_round
 from schema.errors import ChatError
-from schema.events import ChatEvent, Json, Message, TextChunkEvent, ToolCallEvent
+from schema.events import ChatEvent, DoneEvent, Json, Message, TextChunkEvent, ToolCallEvent
 from schema.tools import ToolRegistry, data_tools
 
 KEY = "SENTINEL-KEY-1"
@@ -49,7 +49,7 @@ async def model(
 
 
 async def events_of(
-    provider: LiteLLMProvider, messages: Sequence[Message] = HI, *, seconds: float = 20
+    provider: BaseLLMProvider, messages: Sequence[Message] = HI, *, seconds: float = 20
 ) -> list[ChatEvent | Exception]:
     """Play one completion; an error is the last of its events."""
     events: list[ChatEvent | Exception] = []
@@ -69,3 +69,8 @@ def text(events: Sequence[ChatEvent | Exception]) -> str:
 
 def calls(events: Sequence[ChatEvent | Exception]) -> list[tuple[str, Json]]:
     return [(event.name, event.args) for event in events if isinstance(event, ToolCallEvent)]
+
+
+def tokens(event: ChatEvent | Exception) -> tuple[int, int]:
+    assert isinstance(event, DoneEvent), event
+    return event.usage.input_tokens, event.usage.output_tokens

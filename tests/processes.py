@@ -19,7 +19,7 @@ UVICORN = Path(sys.executable).with_name("uvicorn")
 def run(folder: Path, *command: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end in an empty folder, with only the given settings."""
     return subprocess.run(
-        command, cwd=folder, env=_environment(settings), capture_output=True, text=True, timeout=60
+        command, cwd=folder, env=environment(settings), capture_output=True, text=True, timeout=60
     )
 
 
@@ -32,7 +32,7 @@ def serving(folder: Path, *command: str | Path, **settings: str) -> Generator[st
     with subprocess.Popen(
         [*command, "--port", str(port)],
         cwd=folder,
-        env=_environment(settings),
+        env=environment(settings),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -48,7 +48,8 @@ def serving(folder: Path, *command: str | Path, **settings: str) -> Generator[st
     assert "Traceback" not in output
 
 
-def _environment(settings: dict[str, str]) -> dict[str, str]:
+def environment(settings: dict[str, str]) -> dict[str, str]:
+    """Give the environment of a command that has only these settings."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("FRONTDESK_")}
     return {**kept, "COLUMNS": "200", **{f"FRONTDESK_{k.upper()}": v for k, v in settings.items()}}
 

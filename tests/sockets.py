@@ -37,6 +37,12 @@ class Socket:
     def subprotocol(self) -> str | None:
         return self._connection.subprotocol
 
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """What the server answered with when the socket was opened."""
+        assert self._connection.response is not None
+        return [*self._connection.response.headers.raw_items()]
+
     async def send(self, frame: Json) -> None:
         await self._connection.send(json.dumps(frame))
 

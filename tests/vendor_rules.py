@@ -15,6 +15,7 @@ from schema.events import Json, JsonObject, is_object
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ANTHROPIC_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_ANTHROPIC_MARKS = 4
 _GEMINI_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 _OPENAI_ID_CHARS = 40
 
@@ -148,6 +149,26 @@ def _anthropic(body: JsonObject) -> Iterator[str]:
     yield from (f"{times} calls have the id {id!r}" for id, times in uses.items() if times > 1)
     if uses and not body.get("tools"):
         yield "there are calls, and no tools"
+    yield from _anthropic_marks(body)
+
+
+def _anthropic_marks(body: JsonObject) -> Iterator[str]:
+    """Judge the marks up to which the vendor is to keep what it reads."""
+    blocks = [*_objects(body.get("tools")), *_blocks(body.get("system"))]
+    for message in _objects(body.get("messages")):
+        for block in _blocks(message.get("content")):
+            blocks += [block, *_blocks(block.get("content"))]
+    marked = [block for block in blocks if "cache_control" in block]
+    if len(marked) > _ANTHROPIC_MARKS:
+        yield f"{len(marked)} blocks have a cache_control"
+    for block in marked:
+        mark = block["cache_control"]
+        if not is_object(mark) or mark.get("type") != "ephemeral":
+            yield f"{mark!r} is no cache_control"
+        if block.get("type") == "text" and _is_blank(block.get("text")):
+            yield "a blank block has a cache_control"
+        if block.get("type") == "thinking":
+            yield "thinking has a cache_control"
 
 
 def _blocks(content: Json) -> list[JsonObject]:

@@ -135,6 +135,15 @@ class FakeVendor:
                 self._door.form.beats(completion)
                 self._completions.append(completion)
 
+    def forget(self) -> None:
+        """Drop the completions that are left."""
+        self._completions.clear()
+
+    @property
+    def left(self) -> int:
+        """How many completions no request has taken."""
+        return len(self._completions)
+
     @property
     def calls(self) -> int:
         """How many requests came."""
@@ -278,9 +287,7 @@ def _encoded(payload: JsonObject) -> bytes:
 
 
 def _headers(status: Status) -> Mapping[str, str]:
-    if status.retry_after is None:
-        return _JSON
-    if moment := re.fullmatch(r"date\+(\d+)", status.retry_after):
-        then = math.ceil(time.time() + int(moment[1]))
-        return {**_JSON, "retry-after": formatdate(then, usegmt=True)}
-    return {**_JSON, "retry-after": status.retry_after}
+    told = {"retry-after": status.retry_after, "retry-after-ms": status.retry_after_ms}
+    if moment := re.fullmatch(r"date\+(\d+)", status.retry_after or ""):
+        told["retry-after"] = formatdate(math.ceil(time.time() + int(moment[1])), usegmt=True)
+    return {**_JSON, **{name: value for name, value in told.items() if value is not None}}

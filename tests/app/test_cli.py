@@ -358,6 +358,7 @@ def test_a_token_that_an_issuer_signs_is_the_issuers_to_make() -> None:
     ("command", "said"),
     [
         ([""], "subject.*blank"),
+        (["an\na"], "subject.*control characters"),
         (["anna", "--tenant", " "], "tenant.*blank"),
         (["anna", "--hours", "0"], "hours.*or equal to 1"),
         (["anna", "--hours", "9000"], "hours.*or equal to 8760"),

@@ -78,6 +78,14 @@ def test_the_rules_of_the_readme_say_who_asks_and_who_may(tmp_path: Path) -> Non
             assert asked.status_code == status, headers
 
 
+def test_the_terminal_of_the_readme_answers_into_a_file(tmp_path: Path) -> None:
+    script = block("sh", "frontdesk chat").replace(".venv/bin/frontdesk", str(FRONTDESK))
+    ended = run(tmp_path, "bash", "-ec", script)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert "Beacon Light Tower" in (tmp_path / "answer.txt").read_text()
+    assert "query: rows 3 of 3" in ended.stderr
+
+
 def test_the_curl_commands_of_the_readme_work(tmp_path: Path) -> None:
     with serving(tmp_path, FRONTDESK, "demo", "toy") as url:
         for containing in ("curl -N -X POST", "curl -c jar"):

@@ -110,7 +110,7 @@ async def test_a_cut_while_the_turn_is_at_work_heals(url: str) -> None:
     async with hosting(url) as host, asyncio.timeout(10):
         run = await host.start(Ask(text="Hi"), ANN, turn)
         seen = b""
-        while not seen.endswith(b'"output_tokens":4}}\n\n'):
+        while not seen.endswith(b'"output_tokens":4,"cost_usd":null}}\n\n'):
             steps.release()
             async with aclosing(host.tail(run, after=max([0, *numbers(seen)]))) as parts:
                 seen += await anext(parts)

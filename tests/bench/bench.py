@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from asking import asking_shares
 from clients import CLIENTS, Client, SocketClient, for_a_while, load, newcomers, visit
 from counting import aggregate_shares
 from figures import Figure, Must, load_table, must_table, ratios
@@ -151,6 +152,8 @@ def _part_musts() -> Iterator[Must]:
     yield from _storing_musts()
     loops = [asyncio.run(loop_cpu_us()) for _ in range(_REPEATS)]
     yield Must("T10 CPU of a turn in the loop", 300, ".0f", " us", loops)
+    for said, shares in asking_shares(_REPEATS).items():
+        yield Must(f"T12 CPU of a completion of {said} / LiteLLM alone", 1.05, ".2f", "x", shares)
     searches = [search_ms() for _ in range(_REPEATS)]
     yield Must("T14 CPU of a search among 1,000 managers", 1.5, ".3f", " ms", searches)
     indexes = [index_ms(number) for number in range(_REPEATS)]

@@ -34,7 +34,7 @@ CATCHERS = {
     ("app/socket.py", "go_on"),
     ("app/sqlite.py", "_commit"),
     ("app/sqlite.py", "_run_in_savepoint"),
-    ("providers/__init__.py", "_attempt"),
+    ("providers/loading.py", "_attempt"),
     ("providers/model.py", "_step"),
     ("schema/errors.py", "guarded"),
     ("schema/errors.py", "mapped"),

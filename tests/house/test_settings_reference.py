@@ -8,7 +8,9 @@ import pytest
 from app.reference import reference
 from app.settings import named_fields
 
-ROWS = re.findall(r"^\| `(FRONTDESK_\w+)` \| (.+) \| (.+) \| (.+) \|$", reference(), re.MULTILINE)
+ROWS = re.findall(
+    r"^\| `(FRONTDESK_[\w<>]+)` \| (.+) \| (.+) \| (.+) \|$", reference(), re.MULTILINE
+)
 
 
 def test_the_page_of_the_settings_is_up_to_date(root: Path) -> None:

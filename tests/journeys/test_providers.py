@@ -1,6 +1,7 @@
 """Providers are not our code: whatever one does, a turn ends in order and nobody else notices."""
 
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from typing import cast
 
 import pytest
@@ -25,6 +26,8 @@ UNSOUND: list[ChatEvent] = [
     DoneEvent(Usage(-1, 0)),
     DoneEvent(Usage(0, 2**70)),
     DoneEvent(Usage(0, cast("int", "5"))),  # as some vendors count
+    *(DoneEvent(Usage(9, 2, Decimal(cost))) for cost in ("-1", "nan", "snan", "inf", "1e12")),
+    DoneEvent(Usage(9, 2, cast("Decimal", 0.5))),  # a float, from untyped code
 ]
 
 

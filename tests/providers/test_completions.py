@@ -51,6 +51,7 @@ from completions import (
         ("!429(ra=2)", [(Status(429, retry_after="2"),)]),
         ("!429(quota, ra=-5)", [(Status(429, "quota", "-5"),)]),
         ('!400(context, text="too long")', [(Status(400, "context", None, "too long"),)]),
+        ("!429(ms=1500, delay=3.5s)", [(Status(429, retry_after_ms="1500", delay="3.5s"),)]),
         ('!503(ra="soon, or later")', [(Status(503, retry_after="soon, or later"),)]),
     ],
 )
@@ -73,7 +74,7 @@ def test_a_script_is_read_step_by_step(script: str, completions: list[Completion
         ("U(1)", ", expected at 3"),
         ("~5", "seconds expected at 1"),
         ("!boom", "a status, eof, cut, drop or error expected at 1"),
-        ("!429(ra)", "context, quota, ra= or text= expected at 5"),
+        ("!429(ra)", "context, quota, ra=, ms=, delay= or text= expected at 5"),
         ('!eof T"x"', r"Nothing can follow Eof\(\)."),
         ("!500 !500", r"Nothing can follow Status\(code=500"),
         ('T"x" !500', r"Only silences can stand before Status\(code=500"),

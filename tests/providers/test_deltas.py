@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.deltas import Deltas, merged
-from schema.events import Json, ToolCallEvent, Usage
+from providers.deltas import Deltas, Tokens, merged
+from schema.events import Json, ToolCallEvent
 
 Delta = tuple[int | None, str | None, str | None, str | None]
 
@@ -147,14 +147,14 @@ def test_an_integer_of_any_size_is_the_one_that_was_given(number: int) -> None:
 @pytest.mark.parametrize(
     "reports",
     [
-        [Usage(100, 1), Usage(0, 20)],
-        [Usage(0, 20), Usage(100, 0)],
-        [Usage(100, 20), Usage(100, 20)],
-        [Usage(100, 1), Usage(100, 7), Usage(100, 20)],
+        [Tokens(100, 1), Tokens(0, 20)],
+        [Tokens(0, 20), Tokens(100, 0)],
+        [Tokens(100, 20), Tokens(100, 20)],
+        [Tokens(100, 1), Tokens(100, 7), Tokens(100, 20)],
     ],
 )
-def test_reports_of_one_completion_are_joined_and_not_summed(reports: list[Usage]) -> None:
-    joined = Usage()
+def test_reports_of_one_completion_are_joined_and_not_summed(reports: list[Tokens]) -> None:
+    joined = Tokens()
     for report in reports:
         joined = merged(joined, report)
-    assert joined == Usage(100, 20)
+    assert joined == Tokens(100, 20)

@@ -4,12 +4,12 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from models import HI, KEY, OK, TOOLS, calls, events_of, model, on_wires, text, wires
+from models import HI, KEY, OK, TOOLS, calls, events_of, model, on_wires, text, tokens, wires
 from vendors import FakeVendor, Wire
 
 from providers import LiteLLMProvider
 from schema.errors import ContextOverflow, ProviderFailed
-from schema.events import DoneEvent, Json, Message, TextChunkEvent, ToolCallEvent, Usage
+from schema.events import DoneEvent, Json, Message, TextChunkEvent, ToolCallEvent
 
 # Filters of warnings that LiteLLM's import brings are gone when the first test is over.
 pytestmark = [
@@ -31,7 +31,7 @@ async def test_a_completion_is_text_then_calls_then_one_end(wire: Wire) -> None:
     assert said == [TextChunkEvent("Let "), TextChunkEvent("me look.")]
     assert isinstance(call, ToolCallEvent)
     assert (call.name, call.args) == ("query", {"manager": "Part"})
-    assert done == DoneEvent(Usage(9, 2))
+    assert tokens(done) == (9, 2)
 
 
 BOLT, NUT = '{"filters":{"name":"bolt"}}', '{"filters":{"name":"nut"}}'
@@ -81,23 +81,25 @@ async def test_a_model_may_repeat_itself(wire: Wire, mark: str) -> None:
     assert isinstance(events[-1], DoneEvent)
 
 
-USAGES: list[tuple[str, Usage]] = [
-    ('U(100,1) T"a" F(stop) U(-,20)', Usage(100, 20)),
-    ('U(100,0) T"a" F(stop) U(0,20)', Usage(100, 20)),
-    ('T"a" F(stop) U(100,20)', Usage(100, 20)),
-    ('U(100,1) T"a" U(100,5) T"b" F(stop) U(100,20)', Usage(100, 20)),
-    ('T"a" F(stop)', Usage(0, 0)),
-    ('T"a" F(stop) U(100,-)', Usage(100, 0)),
-    ('T"a" F(stop) U(-,20)', Usage(0, 20)),
+USAGES: list[tuple[str, tuple[int, int]]] = [
+    ('U(100,1) T"a" F(stop) U(-,20)', (100, 20)),
+    ('U(100,0) T"a" F(stop) U(0,20)', (100, 20)),
+    ('T"a" F(stop) U(100,20)', (100, 20)),
+    ('U(100,1) T"a" U(100,5) T"b" F(stop) U(100,20)', (100, 20)),
+    ('T"a" F(stop)', (0, 0)),
+    ('T"a" F(stop) U(100,-)', (100, 0)),
+    ('T"a" F(stop) U(-,20)', (0, 20)),
 ]
 
 
 @pytest.mark.covers("H04", "P41")
-@pytest.mark.parametrize(("wire", "script", "usage"), on_wires(*USAGES))
-async def test_tokens_are_what_the_vendor_counted(wire: Wire, script: str, usage: Usage) -> None:
+@pytest.mark.parametrize(("wire", "script", "counted"), on_wires(*USAGES))
+async def test_tokens_are_what_the_vendor_counted(
+    wire: Wire, script: str, counted: tuple[int, int]
+) -> None:
     async with model(wire, script) as (_, provider):
         events = await events_of(provider)
-    assert events[-1] == DoneEvent(usage)
+    assert tokens(events[-1]) == counted
 
 
 # --- ends that are none ---------------------------------------------------------------------------
@@ -233,6 +235,10 @@ async def test_cancelling_closes_the_connection(wire: Wire) -> None:
 
 RETRIED: list[tuple[str, list[float] | None]] = [
     (f"!429(ra=2) || {OK}", [2.0]),
+    (f"!429(ms=1500) || {OK}", [1.5]),
+    (f"!429(ra=1, ms=1500) || !503(ms=soon, ra=2) || {OK}", [1.5, 2.0]),
+    (f"!429(delay=12s) || !503(delay=3.5s, ra=2) || {OK}", [12.0, 3.5]),
+    (f"!429(delay=soon) || !429(delay=12) || !429(delay=-1s) || {OK}", None),
     (f"!429(ra=0.25) || !503 || {OK}", None),
     (f"!429(ra=soon) || {OK}", None),
     (f"!429(ra=-5) || {OK}", None),
@@ -243,9 +249,8 @@ RETRIED: list[tuple[str, list[float] | None]] = [
 ]
 
 
-@wires
 @pytest.mark.covers("H10", "P40")
-@pytest.mark.parametrize(("script", "expected"), RETRIED)
+@pytest.mark.parametrize(("wire", "script", "expected"), on_wires(*RETRIED))
 async def test_before_any_output_it_asks_again(
     wire: Wire, script: str, expected: list[float] | None
 ) -> None:
@@ -257,6 +262,16 @@ async def test_before_any_output_it_asks_again(
     assert len(waits) == vendor.calls - 1
     assert all(0 <= wait <= 20 for wait in waits)
     assert expected in (None, waits)
+
+
+@pytest.mark.covers("H10")
+@pytest.mark.parametrize(("size", "waits_for_it"), [(60_000, True), (70_000, False)])
+async def test_an_error_is_read_up_to_its_first_64_kib(size: int, waits_for_it: bool) -> None:
+    waits: list[float] = []
+    script = f"!429(delay=30s, text='{'x' * size}') || {OK}"
+    async with model("gemini", script, waits=waits) as (_, provider):
+        assert text(await events_of(provider, seconds=100)) == "ok"
+    assert (waits == [30.0]) is waits_for_it
 
 
 @wires

@@ -132,6 +132,39 @@ def test_without_the_header_nothing_is_said() -> None:
     assert retry_after({}, NOON) is None
 
 
+RETRY_INFO = '"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay"'
+
+
+@pytest.mark.covers("H10", "P40")
+@pytest.mark.parametrize(
+    ("headers", "details", "seconds"),
+    [
+        ({"retry-after-ms": "1500"}, "", 1.5),
+        ({"retry-after-ms": "1500", "retry-after": "1"}, "", 1.5),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, "", 2.0),
+        ({"retry-after-ms": "soon"}, "", None),
+        ({"retry-after-ms": "-1"}, "", None),
+        ({"retry-after-ms": "nan", "retry-after": "2"}, "", 2.0),
+        ({}, f'{{{RETRY_INFO}: "12s"}}', 12.0),
+        ({}, f'null, {{"@type": "x"}}, {{{RETRY_INFO}: "3.5s"}}', 3.5),
+        ({"retry-after": "2"}, f'{{{RETRY_INFO}: "12s"}}', 12.0),
+        ({"retry-after": "20"}, f'{{{RETRY_INFO}: "12s"}}', 20.0),
+        *(({}, f"{{{RETRY_INFO}: {bad}}}", None) for bad in ('"soon"', '"12"', '"-1s"', '"1e3s"')),
+        *(
+            ({}, f"{{{RETRY_INFO}: {bad}}}", None)
+            for bad in ('"infs"', "12", "null", '"', "[" * 999)
+        ),
+        ({}, '{"@type": "google.rpc.Help", "retryDelay": "12s"}', None),
+    ],
+)
+def test_the_longest_wait_that_is_told_is_waited_for(
+    headers: dict[str, str], details: str, seconds: float | None
+) -> None:
+    body = f'{{"error": {{"code": 429, "details": [{details}]}}}}'
+    for told in (body, f"[{body}]"):
+        assert retry_after(headers, NOON, told.encode()) == seconds
+
+
 @pytest.mark.covers("H33")
 @pytest.mark.parametrize(
     "text",

@@ -2,19 +2,29 @@
 
 import asyncio
 import gc
+import json
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
-from decimal import Decimal
 
 import pytest
 from models import HI, KEY, OK, TOOLS, events_of, model, text, wires
 from vendors import FakeVendor, Wire
 
 from providers import LiteLLMProvider
-from providers.lite import cost_usd
+from providers.translation import wire_messages, with_cache_marks
 from schema.errors import ProviderFailed
-from schema.events import ChatEvent, DoneEvent, Json, Message, TextChunkEvent, ToolCallEvent, Usage
+from schema.events import (
+    ChatEvent,
+    DoneEvent,
+    Json,
+    JsonObject,
+    Message,
+    TextChunkEvent,
+    ToolCallEvent,
+    Usage,
+    is_object,
+)
 
 # Filters of warnings that LiteLLM's import brings are gone when the first test is over.
 pytestmark = [
@@ -62,6 +72,75 @@ async def test_a_history_is_one_that_the_vendor_takes(wire: Wire, messages: list
     first, second = (request.body for request in vendor.requests)
     assert first == second
     assert "You are a desk." in str(first)
+
+
+ROUNDS: list[list[Message]] = [
+    HI,
+    [*HI, *CALLED],
+    [*HI, *CALLED, Message("assistant", "So:", (call(2, b=1, a=2), call(3))), result(2), result(3)],
+    [*HI, *CALLED, Message("assistant", "12"), Message("user", "and nuts?")],
+]
+MARK: JsonObject = {"type": "ephemeral"}
+
+
+def unmarked(value: Json) -> Json:
+    """Leave out what tells a vendor up to where to keep what it reads."""
+    if isinstance(value, list):
+        return [unmarked(item) for item in value]
+    if not is_object(value):
+        return value
+    return {name: unmarked(item) for name, item in value.items() if name != "cache_control"}
+
+
+@wires
+async def test_a_request_begins_with_the_one_of_the_round_before(wire: Wire) -> None:
+    async with model(wire, *[OK] * len(ROUNDS)) as (vendor, provider):
+        for messages in ROUNDS:
+            assert text(await events_of(provider, messages)) == "ok"
+    history = "contents" if wire == "gemini" else "messages"
+    texts: list[tuple[str, str]] = []
+    for request in vendor.requests:
+        body = unmarked(request.body)
+        assert is_object(body)
+        told = json.dumps(body.pop(history))
+        texts.append((json.dumps(body), told.removesuffix("]")))
+    assert len({rest for rest, _ in texts}) == 1
+    first, called, again, *next_turn = [told for _, told in texts]
+    assert called.startswith(f"{first}, ")
+    for later in (again, *next_turn):
+        assert later.startswith(f"{called}, ")
+
+
+@pytest.mark.parametrize("messages", ROUNDS)
+async def test_anthropic_keeps_the_instructions_and_the_history(messages: list[Message]) -> None:
+    async with model("anthropic", OK) as (vendor, provider):
+        assert text(await events_of(provider, messages)) == "ok"
+    body = vendor.requests[0].body
+    assert str(body).count("cache_control") == 2
+    match body:
+        case {
+            "system": [*_, {"cache_control": first}],
+            "messages": [*_, {"role": "user", "content": [*_, {"cache_control": last}]}],
+        }:
+            assert first == last == MARK
+        case _:
+            raise AssertionError(body)
+
+
+@pytest.mark.parametrize("wire", ["openai", "gemini", "ollama"])
+async def test_other_vendors_are_not_told_what_to_keep(wire: Wire) -> None:
+    async with model(wire, OK) as (vendor, provider):
+        await events_of(provider, ROUNDS[1])
+    assert "cache" not in str(vendor.requests[0].body)
+    assert "cache" not in vendor.requests[0].path
+
+
+def test_what_is_blank_takes_no_mark() -> None:
+    wired = wire_messages([Message("system", "s"), Message("user", "u"), CALLED[0], result(1, " ")])
+    marked = with_cache_marks(wired)
+    assert marked == [{**wired[0], "cache_control": MARK}, *wired[1:]]
+    assert "cache_control" not in str(wired)
+    assert with_cache_marks(wired[2:3]) == wired[2:3]
 
 
 @wires
@@ -235,13 +314,3 @@ async def test_a_key_is_in_no_line_of_the_log_and_in_no_error(
     lines = [record for record in caplog.records if record.name not in ("asyncio", "app.engine")]
     assert [record.name for record in lines] == []
     assert address not in shown
-
-
-# --- prices ---------------------------------------------------------------------------------------
-
-
-def test_a_price_is_known_or_is_none() -> None:
-    cost = cost_usd("openai/gpt-4.1-mini", Usage(1_000_000, 0))
-    assert cost is not None
-    assert Decimal("0.01") < cost < 10
-    assert cost_usd("openai/no-such-model", Usage(1, 1)) is None

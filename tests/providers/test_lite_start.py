@@ -1,4 +1,7 @@
-"""LiteLLM is loaded for a model only, and nobody but the configured vendor is ever contacted."""
+"""The environment alone makes a desk with a model, which LiteLLM is loaded for.
+
+Nobody but the configured vendor is ever contacted.
+"""
 
 import json
 import subprocess
@@ -7,6 +10,8 @@ from pathlib import Path
 from typing import TypedDict
 
 import pytest
+from processes import FRONTDESK, UVICORN, ask, serving
+from vendors import FakeVendor, Wire
 
 ROOT = Path(__file__).parents[2]
 
@@ -91,3 +96,37 @@ def test_nobody_but_the_vendor_is_contacted(wire: str, tmp_path: Path) -> None:
     contacted = {str(place) for place in found["contacted"]}
     assert contacted == {str(found["address"])}
     assert (found["answer"], found["faults"], found["loaded"]) == ("12", [], True)
+
+
+Served = tuple[Wire, tuple[str | Path, ...], dict[str, str], str, str | None]
+SERVED: list[Served] = [
+    ("openai", (FRONTDESK, "serve"), {"model": "openai/x"}, "x", "Bearer k"),
+    (
+        "ollama",
+        (UVICORN, "app.main:app"),
+        {"provider": "providers.OllamaProvider", "provider_config__model": "qwen3.5:9b"},
+        "qwen3.5:9b",
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("wire", "command", "settings", "model", "key"), SERVED)
+async def test_a_server_needs_nothing_but_its_environment_to_ask_a_model(
+    wire: Wire,
+    command: tuple[str | Path, ...],
+    settings: dict[str, str],
+    model: str,
+    key: str | None,
+    tmp_path: Path,
+) -> None:
+    async with FakeVendor(wire) as vendor:
+        vendor.will('T"12" F(stop) U(3,1)')
+        config = {"base_url": vendor.base_url} | ({"api_key": "k"} if key else {})
+        given = {"managers": "app.demo.toy:managers", "provider_config": json.dumps(config)}
+        with serving(tmp_path, *command, **given, **settings) as url:
+            assert ask(url, "How many parts are there?") == "12"
+    [request] = vendor.requests
+    assert (request.body["model"], request.headers.get("authorization")) == (model, key)
+    assert "How many parts are there?" in str(request.body["messages"])
+    assert vendor.faults == []

@@ -2,8 +2,8 @@
 
 import pytest
 
+from providers.deltas import Tokens
 from providers.wire import CUT_SHORT, WireReader, mended
-from schema.events import Usage
 
 COMPLETE: list[tuple[bytes, str | None]] = [
     (b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n', "stop"),
@@ -55,10 +55,10 @@ def test_what_a_model_says_is_no_end(stream: bytes) -> None:
     assert not read(stream).is_complete
 
 
-COUNTS: list[tuple[list[bytes], Usage]] = [
-    ([b'{"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}'], Usage(9, 2)),
-    ([b'{"usage":{"prompt_tokens":9,"input_tokens":9,"completion_tokens":2}}'], Usage(9, 2)),
-    ([b'{"usage":null}', b'{"usage":{"prompt_tokens":9}}'], Usage(9, 0)),
+COUNTS: list[tuple[list[bytes], Tokens]] = [
+    ([b'{"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}'], Tokens(9, 2)),
+    ([b'{"usage":{"prompt_tokens":9,"input_tokens":9,"completion_tokens":2}}'], Tokens(9, 2)),
+    ([b'{"usage":null}', b'{"usage":{"prompt_tokens":9}}'], Tokens(9, 0)),
     (
         [
             b'{"type":"message_start","message":{"usage":{"input_tokens":5,"output_tokens":1,'
@@ -66,7 +66,7 @@ COUNTS: list[tuple[list[bytes], Usage]] = [
             b'{"type":"message_delta","delta":{},"usage":{"output_tokens":2}}',
             b'{"type":"message_delta","delta":{},"usage":{"input_tokens":null}}',
         ],
-        Usage(9, 2),
+        Tokens(9, 2, 3, 1),
     ),
     (
         [
@@ -74,25 +74,61 @@ COUNTS: list[tuple[list[bytes], Usage]] = [
             b'{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":1,'
             b'"thoughtsTokenCount":1,"totalTokenCount":11}}',
         ],
-        Usage(9, 2),
+        Tokens(9, 2),
     ),
-    ([b'{"message":{"content":""},"done":true,"prompt_eval_count":9,"eval_count":2}'], Usage(9, 2)),
-    ([b'{"message":{"content":""},"done":true,"eval_count":2}'], Usage(0, 2)),
+    (
+        [b'{"message":{"content":""},"done":true,"prompt_eval_count":9,"eval_count":2}'],
+        Tokens(9, 2),
+    ),
+    ([b'{"message":{"content":""},"done":true,"eval_count":2}'], Tokens(0, 2)),
     (
         [
             b'{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":2}}}'
         ],
-        Usage(9, 2),
+        Tokens(9, 2),
     ),
-    ([b'{"usage":{"prompt_tokens":-9,"completion_tokens":"2"}}'], Usage(0, 0)),
-    ([b'{"usage":[9]}', b'{"usage":"9"}', b'["usage"]'], Usage(0, 0)),
+    (
+        [
+            b'{"usage":{"prompt_tokens":9,"completion_tokens":2,'
+            b'"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":1}}}',
+        ],
+        Tokens(9, 2, 3, 1),
+    ),
+    (
+        [
+            b'{"response":{"usage":{"input_tokens":9,"output_tokens":2,'
+            b'"input_tokens_details":{"cached_tokens":3}}}}',
+        ],
+        Tokens(9, 2, 3),
+    ),
+    (
+        [
+            b'{"usage":{"prompt_tokens":9,"completion_tokens":2,"prompt_cache_hit_tokens":3,'
+            b'"prompt_cache_miss_tokens":6}}',
+        ],
+        Tokens(9, 2, 3),
+    ),
+    (
+        [
+            b'{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,'
+            b'"cachedContentTokenCount":3}}',
+        ],
+        Tokens(9, 2, 3),
+    ),
+    (
+        [b'{"usage":{"prompt_tokens":9,"completion_tokens":2,"prompt_tokens_details":null}}'],
+        Tokens(9, 2),
+    ),
+    ([b'{"usage":{"prompt_tokens":9,"cached_tokens":-1}}'], Tokens(9)),
+    ([b'{"usage":{"prompt_tokens":-9,"completion_tokens":"2"}}'], Tokens(0, 0)),
+    ([b'{"usage":[9]}', b'{"usage":"9"}', b'["usage"]'], Tokens(0, 0)),
 ]
 
 
 @pytest.mark.covers("H04", "P41")
-@pytest.mark.parametrize(("frames", "usage"), COUNTS)
-def test_counts_are_read_in_every_vendor_s_words(frames: list[bytes], usage: Usage) -> None:
-    assert read(*[b"data: " + frame + b"\n\n" for frame in frames]).usage == usage
+@pytest.mark.parametrize(("frames", "tokens"), COUNTS)
+def test_counts_are_read_in_every_vendor_s_words(frames: list[bytes], tokens: Tokens) -> None:
+    assert read(*[b"data: " + frame + b"\n\n" for frame in frames]).tokens == tokens
 
 
 @pytest.mark.covers("H03")

@@ -12,7 +12,9 @@ from providers import (
     OfflineProvider,
     OpenAIProvider,
     Script,
+    load_profile,
     load_provider,
+    opened,
 )
 from providers.base import ChatEvent, DoneEvent, Message, ToolDefinition
 from schema.errors import ConfigurationError
@@ -138,6 +140,41 @@ def test_what_can_t_take_a_configuration_refuses_one(setting: object, name: str)
 def test_a_wrong_configuration_is_told_by_its_keys() -> None:
     with pytest.raises(ConfigurationError, match=r"^E002: .* the closest one is max_tokens"):
         load_provider("auto", {"model": "m", "max_token": 3})
+
+
+@pytest.mark.covers("C7-53")
+@pytest.mark.parametrize(
+    ("setting", "config", "told"),
+    [
+        (Quiet, {}, "E004: provider_profiles fast: provider Quiet has no from_config(mapping)."),
+        ("nonsense", {}, "E004: provider_profiles fast: provider nonsense has no from_config"),
+        (CheckedConfig, {}, "E004: provider_profiles fast: provider"),
+        ("auto", {"modle": "m"}, "E002: provider_profiles fast: provider_config: modle is not"),
+        ("offline", {"model": "m"}, "E002: provider_profiles fast: The provider offline takes"),
+    ],
+)
+def test_a_wrong_profile_is_told_by_its_name(
+    setting: object, config: dict[str, object], told: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_profile("fast", setting, config)
+    assert str(caught.value).startswith(told)
+    assert str(caught.value).endswith("Correct FRONTDESK_PROVIDER_PROFILES.")
+
+
+def test_a_profile_is_made_of_its_own_configuration() -> None:
+    made = load_profile("fast", Configured, {})()
+    assert isinstance(made, Configured)
+    assert made.config == {}
+    assert isinstance(load_profile("fast", OpenAIProvider, {"model": "x"})(), OpenAIProvider)
+    assert isinstance(load_profile("last", "offline", {})(), OfflineProvider)
+
+
+async def test_what_is_wrong_with_a_profile_s_vendor_is_told_by_its_name() -> None:
+    make = load_profile("fast", "auto", {"model": "no-such-model"})
+    with pytest.raises(ConfigurationError, match=r"^E002: provider_profiles fast: .* the vendor"):
+        async with opened([make]):
+            pass
 
 
 def test_the_exports_are_sorted_and_there() -> None:

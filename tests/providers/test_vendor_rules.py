@@ -4,7 +4,7 @@ import pytest
 from vendor_rules import RULES
 from wires.form import Wire
 
-from schema.events import Json, JsonObject
+from schema.events import Json, JsonObject, is_object
 
 LONG = "x" * 41
 
@@ -129,6 +129,11 @@ def an_text(text: str = "x") -> Json:
     return {"type": "text", "text": text}
 
 
+def an_marked(block: Json, type: str = "ephemeral") -> Json:
+    assert is_object(block)
+    return {**block, "cache_control": {"type": type}}
+
+
 def an_user(*blocks: Json) -> JsonObject:
     return {"role": "user", "content": [*blocks]}
 
@@ -152,6 +157,9 @@ ANTHROPIC_RIGHT: list[JsonObject] = [
     an_body(USER, an_says(an_use(), an_use("b")), an_user(an_result("b"), an_result())),
     an_body(USER, an_says(an_use()), an_user(an_result(content=""), an_text("and?"))),
     an_body(USER, an_says(an_use()), an_user(an_result(content=[an_text()])), SAYS, USER),
+    an_body(
+        USER, an_says(an_use()), an_user(an_marked(an_result())), system=[an_marked(an_text())]
+    ),
 ]
 
 ANTHROPIC_WRONG: list[tuple[JsonObject, str]] = [
@@ -214,6 +222,9 @@ ANTHROPIC_WRONG: list[tuple[JsonObject, str]] = [
         an_body(USER, an_says({"type": "thinking", "thinking": "hm"}, an_text()), USER),
         "messages[1]: thinking is an assistant's, and signed",
     ),
+    (an_body(an_user(*5 * [an_marked(an_text())])), "5 blocks have a cache_control"),
+    (an_body(an_user(an_marked(an_text(), "eternal"))), "{'type': 'eternal'} is no cache_control"),
+    (an_body(USER, an_says(an_marked(SIGNED)), USER), "thinking has a cache_control"),
 ]
 
 
@@ -225,6 +236,13 @@ def test_anthropic_takes_what_is_right(body: JsonObject) -> None:
 @pytest.mark.parametrize(("body", "fault"), ANTHROPIC_WRONG)
 def test_anthropic_refuses_what_is_wrong(body: JsonObject, fault: str) -> None:
     assert faults("anthropic", body) == [fault]
+
+
+def test_anthropic_finds_a_blank_text_that_is_to_be_kept() -> None:
+    assert faults("anthropic", an_body(an_user(an_text(), an_marked(an_text(" "))))) == [
+        "messages[0]: a text block is blank",
+        "a blank block has a cache_control",
+    ]
 
 
 def test_anthropic_finds_two_results_of_one_call() -> None:

@@ -162,6 +162,15 @@ async def test_a_status_says_when_to_come_again(wire: Wire) -> None:
     assert 1 < parsedate_to_datetime(told[2]).timestamp() - time.time() <= 3
 
 
+async def test_a_status_says_in_milliseconds_and_in_its_body_when_to_come_again() -> None:
+    async with FakeVendor("gemini") as vendor:
+        vendor.will("!429(ms=1500, delay=3.5s)")
+        response = await said(vendor)
+    assert response.headers["retry-after-ms"] == "1500"
+    assert "retry-after" not in response.headers
+    assert response.json()["error"]["details"][-1]["retryDelay"] == "3.5s"
+
+
 async def test_headers_wait_for_the_first_word(wire: Wire) -> None:
     async with FakeVendor(wire) as vendor, httpx.AsyncClient(timeout=0.3) as client:
         vendor.will('~600s T"late"', 'RAW"" ~600s')

@@ -84,6 +84,8 @@ class Form:
 
     def _beat(self, piece: bytes | Step) -> Beat:
         match piece:
+            case Status(delay=str()) if self.wire != "gemini":
+                raise CannotSay(self.wire, piece, "its errors tell no delay")
             case bytes() | Silence() | Eof() | Cut() | Drop() | Status():
                 return piece
             case Raw(data):

@@ -92,9 +92,12 @@ def _error(status: Status) -> JsonObject:
         "message": status.text or usual,
         "status": _ERRORS.get(status.code, "UNKNOWN"),
     }
-    if status.retry_after and status.retry_after.isdecimal():
-        kind = "type.googleapis.com/google.rpc.RetryInfo"
-        error["details"] = [{"@type": kind, "retryDelay": f"{status.retry_after}s"}]
+    if status.delay is not None:
+        kind = "type.googleapis.com/google.rpc"
+        error["details"] = [
+            {"@type": f"{kind}.Help", "links": []},
+            {"@type": f"{kind}.RetryInfo", "retryDelay": status.delay},
+        ]
     return {"error": error}
 
 

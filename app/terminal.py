@@ -1,0 +1,187 @@
+"""The door in a terminal: one question in, its answer on standard output as it comes.
+
+Standard output gets the answer's text and nothing else; what led to it, and what went wrong, goes
+to standard error. Models, rows and vendors say what strangers wrote, so nothing that a terminal
+would obey gets through, to neither of the two and in no log record.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from traceback import format_exception_only
+from types import TracebackType
+
+import orjson
+from rich.console import Console
+from rich.text import Text
+
+from app.doors import Desk, read_ask
+from app.identity import Credentials, Visit
+from app.records import framed
+from schema.errors import ChatError
+from schema.events import (
+    EVENTS,
+    Actor,
+    Done,
+    EntryStored,
+    Event,
+    Failed,
+    Json,
+    Resync,
+    RunStarted,
+    TextChunk,
+    ToolCall,
+    ToolResult,
+    UsageReported,
+)
+
+_ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+_HERE = Credentials(headers={}, cookies={}, client=None, transport="cli")
+
+_CONTROLS = {
+    **{code: 0x2400 + code for code in range(0x20)},
+    0x7F: 0x2421,
+    **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
+}
+"""Control characters, each with the symbol that shows it; those of C1 have none of their own."""
+_IN_TEXT = {code: shown for code, shown in _CONTROLS.items() if chr(code) not in "\n\t"}
+
+
+async def answer(desk: Desk, actor: Actor, question: str, screen: "Screen") -> bool:
+    """Ask in a new conversation and show the answer; False when there is none, and why is told.
+
+    When the caller is cancelled or nobody reads any more, the run is interrupted at once.
+    """
+    try:
+        async with aclosing(_events(desk, actor, question)) as events:
+            async for event in events:
+                # Whoever reads may be slower than the run, whose timers run in this loop.
+                await asyncio.to_thread(screen.show, event)
+    finally:
+        await desk.host.close(grace_s=0)
+        screen.end()
+    return screen.is_answered
+
+
+async def _events(desk: Desk, actor: Actor, question: str) -> AsyncGenerator[Event]:
+    """Give the events of a new run; what is refused is the event that other doors would show."""
+    try:
+        await desk.authenticator.permit(Visit(actor), _HERE)
+        run = await desk.engine.run(read_ask({"text": question, "conversation_id": "new"}), actor)
+        async with aclosing(desk.host.tail(run)) as parts:
+            async for part in parts:
+                for _, event in framed(part):
+                    yield EVENTS.validate_json(event)
+    except ChatError as error:
+        yield Failed.of(error)
+
+
+def log_to(screen: "Screen", *, with_tracebacks: bool) -> None:
+    """Show the log's records between the other lines."""
+    handler = _LogHandler(screen)
+    handler.setFormatter(_LogFormatter(with_tracebacks))
+    logging.basicConfig(handlers=[handler])
+
+
+class _LogHandler(logging.Handler):
+    def __init__(self, screen: "Screen") -> None:
+        super().__init__()
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._screen.say(self.format(record))
+
+
+class _LogFormatter(logging.Formatter):
+    def __init__(self, with_tracebacks: bool) -> None:
+        super().__init__("%(levelname)s: %(message)s")
+        self._with_tracebacks = with_tracebacks
+
+    def formatException(self, ei: _ExcInfo) -> str:
+        if self._with_tracebacks:
+            return super().formatException(ei)
+        lines = (line for error in _causes(ei[1]) for line in format_exception_only(error))
+        return "".join(lines).rstrip()
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Give an error, and what led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+class Screen:
+    """The two outputs, which are one screen when nothing is redirected."""
+
+    def __init__(self) -> None:
+        self.is_answered = False
+        self._console = Console(stderr=True)
+        self._is_within_line = False
+
+    def show(self, event: Event) -> None:
+        """Show an event. Raises: BrokenPipeError when nobody reads any more."""
+        match event:
+            case TextChunk():
+                if event.content:
+                    self._write(event.content)
+            case ToolCall():
+                self._tell(f"{event.name} {_json(event.args)}")
+            case ToolResult():
+                self._tell(f"{event.name}: {_outcome(event.result)}")
+            case Failed():
+                self._complain(event)
+            case Done():
+                self.is_answered = True
+            case RunStarted() | EntryStored() | UsageReported() | Resync():
+                pass  # not for those who read the answer
+
+    def say(self, text: str, style: str = "") -> None:
+        """Say something beside the answer, in lines of its own."""
+        self._leave_line()
+        self._console.print(Text(text.translate(_IN_TEXT), style=style), soft_wrap=True)
+
+    def end(self) -> None:
+        """End the answer's last line."""
+        if self._is_within_line:
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        self._is_within_line = False  # what can't be written needs no end
+        sys.stdout.buffer.write(text.translate(_IN_TEXT).encode(sys.stdout.encoding, "replace"))
+        sys.stdout.buffer.flush()
+        self._is_within_line = not text.endswith("\n")
+
+    def _tell(self, line: str) -> None:
+        """Say one thing in one line of the terminal's width."""
+        shown = Text(line.translate(_CONTROLS), style="dim")
+        self._leave_line()
+        self._console.print(shown, no_wrap=True, overflow="ellipsis")
+
+    def _complain(self, failed: Failed) -> None:
+        id = "" if failed.error_id is None else f", error {failed.error_id}"
+        self.say(f"frontdesk: {failed.message} ({failed.code}{id})", "red")
+
+    def _leave_line(self) -> None:
+        """Where both outputs are one screen, begin a line without a word in the answer."""
+        if self._is_within_line and self._console.is_terminal and sys.stdout.isatty():
+            self._console.print()
+            self._is_within_line = False
+
+
+def _json(value: Json) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _outcome(result: Json) -> str:
+    """Say in short what a tool returned."""
+    match result:
+        case {"status": "error", "code": str(code), "message": str(message)}:
+            return f"{code}: {message}"
+        case {"data": list(rows), "total_count": int(total)}:
+            return f"rows {len(rows)} of {total}"
+        case _:
+            return _json(result)

@@ -1,0 +1,142 @@
+"""Providers that stand in for each other: of those that can answer, the first one does.
+
+One that can't is passed over before anything of its answer has come, and rests: as long as its
+vendor says, else half a minute. What rests is known to all runs of a process. Source: design.md 7.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from providers.base import BaseLLMProvider, turn_deadline
+from providers.retries import Unavailable, with_retries
+from schema.events import ChatEvent, Message, ToolDefinition
+
+_log = logging.getLogger(__name__)
+
+_REST_S = 30.0
+"""How long a provider rests whose vendor does not say."""
+_NO_DEADLINE_S = 300.0
+"""How long retries may take for a caller that sets no deadline."""
+
+
+@dataclass(slots=True)
+class Member:
+    """One provider of a chain, and since when it may be asked again, by the chain's clock."""
+
+    name: str
+    make: Callable[[], BaseLLMProvider]
+    retries: int = 0
+    """How often it may be asked again in one completion."""
+    closed_until: float = 0.0
+    """Its vendor wants no request before."""
+    rests_until: float = 0.0
+    """Others are asked first before."""
+
+
+class Chain:
+    """Makes a provider for each run, which asks the members in their order."""
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._members, self._clock, self._sleep = members, clock, sleep
+
+    def __call__(self) -> BaseLLMProvider:
+        """Make the provider of one run."""
+        return _Relay(self._members, self._clock, self._sleep)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """An answer of which something has come; nobody else can give it any more."""
+
+    first: ChatEvent
+    rest: AsyncIterator[ChatEvent]
+
+
+class _Relay:
+    def __init__(
+        self,
+        members: Sequence[Member],
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._members, self._clock, self._sleep = members, clock, sleep
+        self._made: dict[str, BaseLLMProvider] = {}
+
+    async def complete(
+        self, messages: list[Message], tools: list[ToolDefinition]
+    ) -> AsyncGenerator[ChatEvent]:
+        """Stream the completion of the first member that begins one.
+
+        Raises: Unavailable when none does; TimeoutError when all have let it wait too long.
+        """
+        begun = await with_retries(
+            partial(self._begun, messages, tools),
+            retries=max(member.retries for member in self._members),
+            deadline=turn_deadline() or asyncio.get_running_loop().time() + _NO_DEADLINE_S,
+            sleep=self._sleep,
+        )
+        rest = begun.rest
+        try:
+            yield begun.first
+            async for event in rest:
+                yield event
+        finally:
+            if isinstance(rest, AsyncGenerator):
+                await rest.aclose()
+
+    async def _begun(self, messages: list[Message], tools: list[ToolDefinition]) -> _Begun:
+        """Ask each member that may be asked, once, until one begins to answer."""
+        failure: Unavailable | TimeoutError | None = None
+        for member in self._in_turn():
+            events = aiter(self._provider(member).complete([*messages], [*tools]))
+            try:
+                begun = _Begun(await anext(events), events)
+            except StopAsyncIteration:
+                error = Unavailable()
+            except (Unavailable, TimeoutError) as raised:
+                error = raised
+            else:
+                member.rests_until = 0
+                return begun
+            self._rest(member, error)
+            failure = failure if isinstance(failure, Unavailable) else error
+        if isinstance(failure, TimeoutError):
+            raise failure
+        raise Unavailable(self._wait()) from failure
+
+    def _in_turn(self) -> list[Member]:
+        now = self._clock()
+        open_now = [member for member in self._members if member.closed_until <= now]
+        return sorted(open_now, key=lambda member: member.rests_until > now)
+
+    def _provider(self, member: Member) -> BaseLLMProvider:
+        if member.name not in self._made:
+            self._made[member.name] = member.make()
+        return self._made[member.name]
+
+    def _rest(self, member: Member, error: Unavailable | TimeoutError) -> None:
+        now = self._clock()
+        wait = error.retry_after if isinstance(error, Unavailable) else None
+        member.closed_until = now + (wait or 0)
+        member.rests_until = now + (_REST_S if wait is None else wait)
+        _log.warning(
+            "The %s can't answer, and rests for %.0f s: %s",
+            member.name,
+            member.rests_until - now,
+            error.__cause__ or type(error).__name__,
+        )
+
+    def _wait(self) -> float | None:
+        """Tell how long none may be asked; None if one may be."""
+        wait = min(member.closed_until for member in self._members) - self._clock()
+        return wait if wait > 0 else None

@@ -1,0 +1,342 @@
+"""The command `chat`: an answer in a terminal, in a file, in a pipe."""
+
+import asyncio
+import io
+import json
+import os
+import pty
+import re
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import closing, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from processes import FRONTDESK, environment, run
+from vendors import FakeVendor
+
+from app.terminal import Screen
+from schema.events import Event, Failed, Json, TextChunk, ToolCall, ToolResult
+
+TOY = "app.demo.toy:managers"
+MODELS = r"""
+import asyncio
+from providers.base import DoneEvent, TextChunkEvent, ToolCallEvent
+
+
+class Looks:
+    async def complete(self, messages, tools):
+        if messages[-1].role == "tool":
+            yield TextChunkEvent("\x1b[31mThree.\x07")
+        else:
+            yield TextChunkEvent("I look.")
+            yield ToolCallEvent("a", "query", {"manager": "PartManager", "fields": ["name"]})
+            yield ToolCallEvent("b", "no\x1b[2J\n", {"x": "\x9b" + "y" * 300})
+        yield DoneEvent()
+
+
+class Breaks:
+    async def complete(self, messages, tools):
+        yield TextChunkEvent("There are")
+        raise ValueError("\x1b[31mbroken")
+
+
+class Waits:
+    async def complete(self, messages, tools):
+        yield TextChunkEvent("Well, ")
+        await asyncio.sleep(600)
+
+
+class Goes:
+    async def complete(self, messages, tools):
+        for number in range(1000):
+            yield TextChunkEvent(f"{number}\n" * 1000)
+            await asyncio.sleep(0.001)
+        yield DoneEvent()
+"""
+ACCESS = """
+def permission(actor, scope):
+    print(actor.kind, actor.tenant, sorted(actor.scopes), scope["user"], scope["transport"])
+    return actor.subject != "mallory"
+"""
+EVIL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project's folder with models of its own."""
+    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "access.py").write_text(ACCESS)
+    return tmp_path
+
+
+def chat(folder: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Ask the toy managers, unless others are named."""
+    return run(folder, FRONTDESK, "chat", *words, **{"managers": TOY, **settings})
+
+
+def on_a_terminal(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
+    """Ask where all three streams are one terminal, 60 columns wide; give status and screen."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [FRONTDESK, "chat", *words],
+        cwd=folder,
+        env={**environment(settings), "COLUMNS": "60", "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    with process, os.fdopen(ours, "rb", buffering=0) as terminal:
+        try:
+            while part := terminal.read(4096):
+                shown += part
+        except OSError:
+            pass  # so Linux says that nobody has the terminal any more
+    return process.returncode, shown.decode()
+
+
+def stored(folder: Path, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(folder / ".frontdesk" / "frontdesk.db")) as database:
+        return database.execute(query).fetchall()
+
+
+def test_a_demo_answers_in_an_empty_folder_without_any_configuration(tmp_path: Path) -> None:
+    ended = run(tmp_path, FRONTDESK, "chat", "--demo", "toy", "How many parts are there?")
+    assert (ended.returncode, ended.stdout) == (0, "There are 3 parts.\n")
+    assert [line.split()[0] for line in ended.stderr.splitlines()] == [
+        "search_managers",
+        "search_managers:",
+        "query",
+        "query:",
+    ]
+    assert [file.name for file in tmp_path.iterdir()] == [".frontdesk"]
+    assert [file.name for file in (tmp_path / ".frontdesk").iterdir()] == ["demo-toy.db"]
+
+
+async def test_text_is_shown_while_the_model_still_speaks(tmp_path: Path) -> None:
+    async with FakeVendor("openai") as vendor:
+        vendor.will('T"Twelve " ~2s T"parts." F(stop) U(9,2)')
+        config = {"base_url": vendor.base_url, "api_key": "k"}
+        settings = {"managers": TOY, "model": vendor.model, "provider_config": json.dumps(config)}
+        process = await asyncio.create_subprocess_exec(
+            *(FRONTDESK, "chat", "How many parts are there?"),
+            cwd=tmp_path,
+            env=environment(settings),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            first = await process.stdout.readexactly(len("Twelve "))
+            is_over = vendor.requests[0].over.is_set()
+            rest, told = await process.communicate()
+    assert (first, is_over) == (b"Twelve ", False)
+    assert (rest, told, process.returncode) == (b"parts.\n", b"", 0)
+    assert vendor.faults == []
+
+
+def test_a_file_gets_the_answer_alone_and_what_led_to_it_is_told_in_lines(folder: Path) -> None:
+    ended = chat(folder, "How many?", provider="models.Looks")
+    assert (ended.returncode, ended.stdout) == (0, "I look.␛[31mThree.␇\n")
+    query, unknown, rows, refused = ended.stderr.splitlines()
+    assert query == 'query {"manager":"PartManager","fields":["name"]}'
+    assert re.fullmatch(r'no␛\[2J␊ {"x":"\N{REPLACEMENT CHARACTER}y+…', unknown)
+    assert rows == "query: rows 3 of 3"
+    assert "unknown_tool: There is no tool" in refused
+    assert max(map(len, ended.stderr.splitlines())) <= 200
+
+
+def test_on_a_terminal_each_line_begins_where_lines_begin(folder: Path) -> None:
+    status, shown = on_a_terminal(folder, "Hm?", managers=TOY, provider="models.Looks")
+    dim, plain = "\x1b[2m", "\x1b[0m"
+    text, query, unknown, rows, refused, answer, end = shown.split("\r\n")
+    assert (status, text, answer, end) == (0, "I look.", "␛[31mThree.␇", "")
+    assert query == f'{dim}query {{"manager":"PartManager","fields":["name"]}}{plain}'
+    assert rows == f"{dim}query: rows 3 of 3{plain}"
+    for line in (unknown, refused):
+        assert line.startswith(f"{dim}no␛[2J␊")
+        assert line.endswith(f"…{plain}")
+        assert len(line) == len(dim) + 60 + len(plain)
+
+
+def captured(events: Sequence[Event]) -> tuple[str, str]:
+    """Show events, and give what both outputs got."""
+    out, err = io.BytesIO(), io.StringIO()
+    with redirect_stdout(io.TextIOWrapper(out, "utf-8")), redirect_stderr(err):
+        screen = Screen()
+        for event in events:
+            screen.show(event)
+        screen.end()
+        return out.getvalue().decode(), err.getvalue()
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_would_obey_gets_through(text: str) -> None:
+    value: Json = {text: [text]}
+    shown, told = captured(
+        [
+            TextChunk(content=text),
+            ToolCall(id="1", name=text, args=value),
+            ToolResult(id="1", name=text, result=value),
+            ToolResult(
+                id="1", name="query", result={"status": "error", "code": text, "message": text}
+            ),
+            Failed(message=text, code=text, error_id=text),
+        ]
+    )
+    assert not EVIL.search(shown)
+    assert not EVIL.search(told)
+    assert told.count("\n") == 4 + (3 * text.count("\n"))
+    assert len(shown) == len(text) + (text != "" and not text.endswith("\n"))
+    if not EVIL.search(text):
+        assert shown.startswith(text)
+
+
+def test_an_output_that_can_not_say_all_characters_gets_the_others() -> None:
+    out = io.BytesIO()
+    with redirect_stdout(io.TextIOWrapper(out, "ascii")):
+        Screen().show(TextChunk(content="Schräg\x1b.\n"))
+        assert out.getvalue() == b"Schr?g?.\n"
+
+
+def test_a_question_can_be_piped_in(tmp_path: Path) -> None:
+    script = f"echo 'How many parts are there?' | {FRONTDESK} chat --demo toy 2>/dev/null"
+    ended = run(tmp_path, "bash", "-c", script)
+    assert (ended.returncode, ended.stdout) == (0, "There are 3 parts.\n")
+
+
+@pytest.mark.parametrize("given", ["' '", "$'\\xff'", "< /dev/null", "<<< $'\\xff'"])
+def test_what_is_no_question_is_refused_as_at_every_door(tmp_path: Path, given: str) -> None:
+    ended = run(tmp_path, "bash", "-c", f"{FRONTDESK} chat {given}", managers=TOY)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        "frontdesk: The message must be a JSON object with a non-empty text. (bad_message)\n"
+    )
+
+
+@pytest.mark.parametrize("stdin", ["terminal", "closed"])
+def test_a_question_that_is_missing_is_asked_for(tmp_path: Path, stdin: str) -> None:
+    if stdin == "terminal":
+        status, told = on_a_terminal(tmp_path, managers=TOY)
+    else:
+        ended = run(tmp_path, "bash", "-c", f"{FRONTDESK} chat <&-", managers=TOY)
+        status, told = ended.returncode, ended.stderr
+    assert status == 2
+    assert "question: it is missing" in " ".join(told.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "said"),
+    [
+        (["Hi"], {}, "FRONTDESK_MANAGERS is not set.*frontdesk demo.*frontdesk chat --demo"),
+        (["Hi", "--demo", "nothing"], {}, "choose from flights, large"),
+        (["Hi", "--demo", "toy", "--tenant", "acme"], {}, "--subject"),
+        (["Hi", "--demo", "toy", "--scope", "read"], {}, "--subject"),
+        (["Hi", "--demo", "toy", "--service"], {}, "--subject"),
+        (["Hi", "--demo", "toy", "--subject", "a\x1bb"], {}, "--subject.*control characters"),
+        (["Hi"], {"managers": TOY, "provider": "nowhere.Model"}, "nowhere"),
+        (["Hi"], {"managers": TOY, "database_url": "sqlite:///no.db"}, "frontdesk migrate"),
+    ],
+)
+def test_a_wrong_set_up_is_told(
+    tmp_path: Path, words: list[str], settings: dict[str, str], said: str
+) -> None:
+    ended = run(tmp_path, FRONTDESK, "chat", *words, **settings)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.search(said, " ".join(ended.stderr.split()))
+    assert "Traceback" not in ended.stderr
+
+
+ALICE = ("--subject", "alice", "--tenant", "acme", "--scope", "read", "--scope", "write all")
+
+
+@pytest.mark.parametrize(
+    ("words", "seen"),
+    [
+        ([], "session None [] None cli"),
+        (ALICE, "user acme ['all', 'read', 'write'] alice cli"),
+        (["--subject", "robot", "--service"], "service None [] robot cli"),
+    ],
+)
+def test_the_permission_is_asked_about_who_asks(
+    folder: Path, words: Sequence[str], seen: str
+) -> None:
+    ended = chat(folder, "How many parts are there?", *words, permission="access:permission")
+    assert (ended.returncode, ended.stdout) == (0, f"{seen}\nThere are 3 parts.\n")
+
+
+def test_who_is_denied_is_told_and_nothing_is_asked(folder: Path) -> None:
+    ended = chat(folder, "Hi", "--subject", "mallory", permission="access:permission")
+    assert ended.returncode == 1
+    assert ended.stderr == "frontdesk: You are not allowed to do this. (denied)\n"
+    assert stored(folder, "SELECT * FROM chat_runs") == []
+
+
+def test_a_visitor_sees_what_visitors_see(tmp_path: Path) -> None:
+    shop = "app.demo.manufacturing:managers"
+    visitor = chat(tmp_path, "How many projects are there?", managers=shop)
+    alice = chat(tmp_path, "How many projects are there?", "--subject", "alice", managers=shop)
+    counts = [int(re.findall(r"\d+", ended.stdout)[0]) for ended in (visitor, alice)]
+    assert 0 < counts[0] < counts[1]
+
+
+def test_each_question_begins_a_conversation(folder: Path) -> None:
+    for _ in range(2):
+        assert chat(folder, "Hm?", "--subject", "ann", provider="models.Looks").returncode == 0
+    assert stored(folder, "SELECT count(DISTINCT conversation_id) FROM chat_runs") == [(2,)]
+
+
+@pytest.mark.parametrize("level", ["warning", "debug"])
+def test_a_failure_is_told_with_its_code_and_what_led_to_it(folder: Path, level: str) -> None:
+    ended = chat(folder, "How many?", provider="models.Breaks", log_level=level)
+    assert (ended.returncode, ended.stdout) == (1, "There are\n")
+    last = ended.stderr.splitlines()[-1]
+    told = re.fullmatch(
+        r"frontdesk: The request could not be completed. \(chat_error, error (\w+)\)", last
+    )
+    assert told
+    assert f"(error {told[1]})" in ended.stderr
+    assert "ValueError: ␛[31mbroken" in ended.stderr
+    assert ("Traceback" in ended.stderr) is (level == "debug")
+
+
+def test_what_a_start_tells_is_told_when_it_is_asked_for(tmp_path: Path) -> None:
+    ended = chat(tmp_path, "How many parts are there?", log_level="info")
+    assert ended.stdout == "There are 3 parts.\n"
+    assert "INFO: Provider: OfflineProvider." in ended.stderr
+    assert "INFO: Exposed: PartManager" in ended.stderr
+
+
+@pytest.mark.covers("H25")
+def test_an_interrupt_ends_the_run_at_once(folder: Path) -> None:
+    with subprocess.Popen(
+        [FRONTDESK, "chat", "Hi"],
+        cwd=folder,
+        env=environment({"managers": TOY, "provider": "models.Waits"}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(6) == "Well, "
+        told_at = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        rest, told = process.communicate(timeout=20)
+    assert (process.returncode, rest, told) == (130, "\n", "")
+    assert time.monotonic() - told_at < 5
+    assert stored(folder, "SELECT status FROM chat_runs") == [("interrupted",)]
+
+
+@pytest.mark.parametrize("streams", ["", "2>&1"])
+def test_who_reads_no_more_ends_it_quietly(folder: Path, streams: str) -> None:
+    script = f"{FRONTDESK} chat Hi {streams} | head -n 1"
+    ended = run(folder, "bash", "-c", script, managers=TOY, provider="models.Goes")
+    assert (ended.stdout, ended.stderr) == ("0\n", "")
+    assert stored(folder, "SELECT status FROM chat_runs") == [("interrupted",)]

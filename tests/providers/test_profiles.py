@@ -1,0 +1,137 @@
+"""Profiles and fallbacks by settings alone: what is taken, and what is told of what is wrong."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from processes import FRONTDESK, run
+from transports import answer, open_chat
+from vendors import FakeVendor
+
+from app.demo.toy import managers
+from app.settings import load_settings
+from schema.errors import ConfigurationError
+from schema.events import Failed
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*Accessing the.*attribute on the instance is deprecated"),
+    pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning"),
+]
+
+PROFILES = "FRONTDESK_PROVIDER_PROFILES"
+SEED = (
+    '{"fast_local": {"provider": "providers.OllamaProvider",'
+    ' "provider_config": {"model": "small"}, "trust_group": "local"},'
+    ' "strong_local": {"provider": "providers.OllamaProvider",'
+    ' "provider_config": {"model": "large"}, "trust_group": "local"}}'
+)
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_profiles_are_an_object_or_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PROFILES, SEED)
+    monkeypatch.setenv(f"{PROFILES}__BACKUP__PROVIDER", "providers.OpenAIProvider")
+    monkeypatch.setenv(f"{PROFILES}__BACKUP__TRUST_GROUP", "default")
+    monkeypatch.setenv(f"{PROFILES}__BACKUP__PROVIDER_CONFIG__API_KEY", "SENTINEL-KEY-1")
+    monkeypatch.setenv("FRONTDESK_PROVIDER_FALLBACKS", "backup")
+    settings = load_settings()
+    profiles = settings.provider_profiles
+    assert profiles is not None
+    assert sorted(profiles) == ["backup", "fast_local", "strong_local"]
+    assert profiles["backup"].provider_config == {"api_key": "SENTINEL-KEY-1"}
+    assert profiles["strong_local"].trust_group == "local"
+    assert "SENTINEL" not in repr(settings) + repr(profiles)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("", "SENTINEL-1", " must be a JSON object."),
+        ("", '{"fast": "SENTINEL-1"}', "__FAST must be a JSON object."),
+        ("__FAST__PROVIDER", "offline", "__FAST__TRUST_GROUP must be set."),
+        ("", '{"fast": {"trust_group": " SENTINEL-1", "provider": "auto"}}', "must not begin or"),
+        ("__FAST__TRUSTGROUP", "SENTINEL-1", "closest one is FRONTDESK_PROVIDER_PROFILES__<NAME>"),
+    ],
+)
+def test_a_wrong_profile_is_told_without_its_values(
+    name: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{PROFILES}{name}", value)
+    with pytest.raises(ConfigurationError, match=f"^E002: {PROFILES}") as caught:
+        load_settings()
+    assert told in str(caught.value)
+    assert "SENTINEL" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ("slow", "has as entry 1 no name in FRONTDESK_PROVIDER_PROFILES"),
+        ("strong_local", "has as entry 1 a profile that is not of the provider's trust_group"),
+    ],
+)
+def test_who_is_not_trusted_as_much_stands_in_for_nobody(
+    names: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PROFILES, SEED)
+    monkeypatch.setenv("FRONTDESK_PROVIDER_FALLBACKS", names)
+    with pytest.raises(ConfigurationError, match=r"^E002: FRONTDESK_PROVIDER_FALLBACKS") as caught:
+        load_settings()
+    assert told in str(caught.value)
+
+
+@pytest.mark.covers("C7-53")
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ('"provider": "providers.NoProvider"', "E004: FRONTDESK_PROVIDER_PROFILES__FAST__PROVIDER"),
+        ('"provider": "auto", "provider_config": {"model": "x"}', "E002: provider_profiles fast:"),
+    ],
+)
+def test_check_tells_what_is_wrong_with_a_profile(profile: str, told: str, tmp_path: Path) -> None:
+    given = f'{{"fast": {{{profile}, "trust_group": "local"}}}}'
+    ended = run(
+        tmp_path, FRONTDESK, "check", managers="app.demo.toy:managers", provider_profiles=given
+    )
+    assert ended.returncode == 2, ended.stdout
+    assert ended.stderr.startswith(f"frontdesk: {told}")
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.covers("H10", "P40")
+async def test_a_fallback_answers_while_the_model_is_limited(
+    toy_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with FakeVendor("openai") as vendor, FakeVendor("anthropic") as backup:
+        vendor.will("!429(ra=3600)")
+        backup.will('T"from the backup" F(stop) || !429(ra=60)')
+        config = {"base_url": backup.base_url, "api_key": "SENTINEL-KEY-2"}
+        settings = {
+            "provider": "auto",
+            "model": vendor.model,
+            "provider_config": {"base_url": vendor.base_url, "api_key": "SENTINEL-KEY-1"},
+            "provider_profiles": {
+                "backup": {
+                    "provider": "providers.AnthropicProvider",
+                    "provider_config": config,
+                    "trust_group": "default",
+                }
+            },
+            "provider_fallbacks": ["backup"],
+            "turn_timeout_seconds": 20,
+        }
+        async with open_chat("sse", managers, toy_url, **settings) as chat:
+            assert answer(await chat.ask("hi")) == "from the backup"
+            [failed] = await chat.ask("hi")
+        assert isinstance(failed, Failed)
+        assert (failed.code, failed.retry_after_seconds) == ("provider_failed", 60)
+        assert (vendor.calls, backup.calls) == (1, 2)
+        assert vendor.faults == backup.faults == []
+    assert "Provider: LiteLLMProvider with openai/gpt-4o, else profile backup." in caplog.text
+    assert "SENTINEL" not in caplog.text
