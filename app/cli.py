@@ -3,61 +3,45 @@
 import asyncio
 import json
 import secrets
-import socket
 import sys
 import unicodedata
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
-import uvicorn
-from fastapi import FastAPI
 from rich.console import Console
-from rich.table import Table
 
-from app.addresses import is_loopback
+from app.chat import answer, converse, open_here, open_there
 from app.demo import DEMOS
-from app.main import (
-    GRACE_S,
-    check_provider,
-    create_app,
-    load_managers,
-    open_desk,
-    open_reader,
-    set_up,
-)
+from app.exposed import exposed_json, exposed_table, seen_json, seen_tables
+from app.main import check_provider, create_app, load_managers, open_reader, set_up
 from app.openapi import event_schema
 from app.reference import reference
-from app.settings import DATA_FOLDER, Settings, load_settings
+from app.serving import check_address, run_server, welcome
+from app.settings import (
+    DATA_FOLDER,
+    TOKEN,
+    Settings,
+    desk_token,
+    load_settings,
+    session_secret,
+)
 from app.store import migrate as migrate_store
-from app.terminal import Screen, answer, log_to
+from app.terminal import Screen, log_to
 from app.tokens import actor_of, make_token
 from schema import Managers
 from schema.errors import ConfigurationError
-from schema.events import Actor
-from schema.managers import Manager
+from schema.events import Actor, Json
 from schema.query import Reader
+from schema.views import View
 
 _CONTRACT = Path("openapi")
-_QUESTIONS = {
-    "manufacturing": "Which projects use aluminum parts?",
-    "flights": "Which planes were built before 1960?",
-    "large": "Which invoices are overdue?",
-    "toy": "Which projects use aluminum parts?",
-}
-_WELCOME = """
-The {name} demo is at {url}/docs (Ctrl-C stops it). Ask:
-
-curl -N -X POST {url}/chat/stream/ \\
-  -H 'content-type: application/json' -d '{{"text":"{question}"}}'
-"""
 _console = Console()
-_errors = Console(stderr=True)
 
 cli = typer.Typer(
     help="A front desk for your data: ask your managers in plain language.",
+    epilog="Begin with: frontdesk demo",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -68,6 +52,8 @@ Host = Annotated[
     str,
     typer.Option(help="The address to listen on; a public one needs FRONTDESK_ALLOWED_HOSTS."),
 ]
+Demo = Annotated[str | None, typer.Option(help=f"Take the managers of a demo: {', '.join(DEMOS)}.")]
+Format = Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")]
 
 
 def _plain(value: str | None) -> str | None:
@@ -79,6 +65,9 @@ def _plain(value: str | None) -> str | None:
     return value
 
 
+Subject = Annotated[
+    str | None, typer.Option(help="Who asks, as your data knows them.", callback=_plain)
+]
 Tenant = Annotated[str | None, typer.Option(help="The tenant they belong to.", callback=_plain)]
 Scopes = Annotated[list[str] | None, typer.Option("--scope", help="What they may do; repeatable.")]
 IsService = Annotated[bool, typer.Option("--service", help="A program, not a person.")]
@@ -90,9 +79,7 @@ def main() -> None:
     try:
         cli()
     except ConfigurationError as error:
-        _errors.print(
-            f"frontdesk: {error}", style="red", markup=False, highlight=False, soft_wrap=True
-        )
+        Screen().fail(str(error))
         raise SystemExit(2) from None
 
 
@@ -106,14 +93,14 @@ def demo(
 
     Example: frontdesk demo flights --port 8080
     """
-    settings = _demo_settings(name)
-    _check_address(host, port, settings)
+    settings = _chosen(name)
+    check_address(host, port, settings)
     managers = load_managers(settings.managers)
-    asyncio.run(migrate_store(settings.chat_database_url))
-    asyncio.run(_rehearse(managers, settings))
-    url = f"http://{_served_host(host, settings)}:{port}"
-    typer.echo(_WELCOME.format(name=name, url=url, question=_QUESTIONS[name]))
-    _serve(create_app(managers, settings), settings, host=host, port=port)
+    _prepare_demo(name, settings)
+    session_secret(settings, warn=lambda _: None)  # in a demo it needs no thought
+    asyncio.run(_rehearsed(managers, settings))
+    typer.echo(welcome(name, settings, host, port, _demo_file(name)))
+    run_server(create_app(managers, settings), settings, host=host, port=port)
 
 
 @cli.command()
@@ -121,17 +108,23 @@ def serve(
     port: Port = 8000,
     host: Host = "127.0.0.1",
     workers: Annotated[int, typer.Option(help="Processes that serve.", min=1)] = 1,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start anew when a Python file changes here.")
+    ] = False,
 ) -> None:
     """Serve the managers that FRONTDESK_MANAGERS names.
 
     Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk serve --port 8080 --workers 2
     """
+    if reload and workers > 1:
+        raise typer.BadParameter("--reload takes one process: leave --workers out.")
     settings = load_settings()
-    _check_address(host, port, settings)
+    check_address(host, port, settings)
     managers = load_managers(settings.managers)
     create_app(managers, settings)
-    asyncio.run(_rehearse(managers, settings))
-    _serve("app.main:app", settings, host=host, port=port, workers=workers)
+    session_secret(settings, warn=lambda told: Screen().say(f"WARNING: {told}"))
+    asyncio.run(_rehearsed(managers, settings))
+    run_server("app.main:app", settings, host=host, port=port, workers=workers, reload=reload)
 
 
 @cli.command()
@@ -146,47 +139,108 @@ def migrate() -> None:
 
 
 @cli.command()
-def check() -> None:
+def check(format: Format = "table") -> None:
     """Do what a start does, and show exactly what is exposed.
 
-    Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk check
+    With --format json, what is wrong is told as JSON too; the status is 2 then.
+
+    Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk check --format json
     """
-    settings = load_settings()
+    try:
+        settings = load_settings()
+        managers = load_managers(settings.managers)
+        create_app(managers, settings)
+        index = asyncio.run(_rehearsed(managers, settings)).index
+    except ConfigurationError as error:
+        if format == "table":
+            raise
+        problem: Json = {"id": error.id, "problem": error.problem, "fix": error.fix}
+        _print_json({"ok": False, "problems": [problem], "managers": []})
+        raise typer.Exit(2) from None
+    if format == "table":
+        _console.print(exposed_table(index))
+    else:
+        _print_json({"ok": True, "problems": [], "managers": exposed_json(index)})
+
+
+@cli.command("managers")
+def show_managers(
+    demo: Demo = None,
+    subject: Subject = None,
+    tenant: Tenant = None,
+    scopes: Scopes = None,
+    is_service: IsService = False,
+    format: Format = "table",
+) -> None:
+    """Show what somebody sees: managers, fields, relations. Without --subject, a visitor.
+
+    Example: frontdesk managers --demo manufacturing --subject alice --scope costs
+    """
+    actor = _asker(subject, tenant, scopes, is_service=is_service)
+    settings = _quiet(_chosen(demo))
     managers = load_managers(settings.managers)
-    create_app(managers, settings)
-    _show_exposed(asyncio.run(_rehearse(managers, settings)))
+    log_to(Screen(), with_tracebacks=settings.log_level == "debug")
+    if demo is not None:
+        _prepare_demo(demo, settings)
+    view = asyncio.run(_view(managers, settings, actor))
+    if format == "table":
+        _console.print(seen_tables(view))
+    else:
+        _print_json(seen_json(view))
 
 
 @cli.command()
 def chat(
-    question: Annotated[str | None, typer.Argument(help="Or it is read from a pipe.")] = None,
-    demo: Annotated[str | None, typer.Option(help=f"Ask a demo: {', '.join(DEMOS)}.")] = None,
-    subject: Annotated[
-        str | None, typer.Option(help="Who asks, as your data knows them.", callback=_plain)
+    question: Annotated[
+        str | None, typer.Argument(help="Without it: from a pipe, or what you type.")
     ] = None,
+    demo: Demo = None,
+    url: Annotated[
+        str | None, typer.Option(help="Ask a running server, e.g. http://127.0.0.1:8000/chat/.")
+    ] = None,
+    subject: Subject = None,
     tenant: Tenant = None,
     scopes: Scopes = None,
     is_service: IsService = False,
 ) -> None:
-    """Ask here, without a server: the answer goes to standard output as it comes, all else to
-    standard error. Without --subject a visitor asks, whom nobody knows.
+    """Ask in the terminal, with or without a server.
+
+    Without a question, you are asked for one after the other. The answer goes to standard output as
+    it comes, all else to standard error. Without --subject a visitor asks, whom nobody knows.
+
+    With --url the server says who asks: by the bearer token in the environment variable DESK_TOKEN
+    (there, no list of processes shows it), else as a visitor.
 
     Example: frontdesk chat "Which projects use aluminum parts?" --demo manufacturing
+
+    Example: DESK_TOKEN=$(frontdesk token alice) frontdesk chat --url http://127.0.0.1:8000/chat/
     """
-    text = _piped_question() if question is None else question
-    if subject is not None:
-        actor = _bearer(subject, tenant, scopes, is_service=is_service)
-    elif tenant or scopes or is_service:
-        raise typer.BadParameter("--tenant, --scope and --service say more of a --subject.")
+    has_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    text = _piped_question() if question is None and not has_terminal else question
+    actor, screen = _asker(subject, tenant, scopes, is_service=is_service), Screen()
+    if url is None:
+        settings = _quiet(_chosen(demo))
+        managers = load_managers(settings.managers)
+        if demo is not None:
+            _prepare_demo(demo, settings)
+        log_to(screen, with_tracebacks=settings.log_level == "debug")
+        opening = open_here(managers, settings, actor)
+    elif demo or subject:
+        raise typer.BadParameter(
+            f"--url asks a server, which knows who asks by the token in {TOKEN}: "
+            "leave out --demo, --subject, --tenant, --scope and --service."
+        )
     else:
-        actor = Actor("session", secrets.token_urlsafe(24))
-    settings = load_settings() if demo is None else _demo_settings(demo)
-    managers = load_managers(settings.managers)
+        opening = open_there(url, desk_token())
     try:
-        if not asyncio.run(_chat(managers, _quiet(settings), actor, text, demo is not None)):
-            raise typer.Exit(1)
+        if text is None:
+            is_answered = converse(opening, screen)
+        else:
+            is_answered = asyncio.run(answer(opening, text, screen))
     except BrokenPipeError:
         _console.on_broken_pipe()  # exits, without another word to whoever reads no more
+    else:
+        raise typer.Exit(0 if is_answered else 1)
 
 
 @cli.command()
@@ -250,20 +304,46 @@ def openapi(
     stale = [path for path, text in contract.items() if not _is_current(path, text)]
     if check and stale:
         names = ", ".join(str(path) for path in stale)
-        _errors.print(f"Out of date: {names}. Run `frontdesk openapi` and commit.", style="red")
+        Screen().fail(f"Out of date: {names}. Run `frontdesk openapi` and commit.")
         raise typer.Exit(1)
-    for path in stale:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(contract[path])
+    try:
+        for path in stale:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(contract[path])
+    except OSError as error:
+        raise ConfigurationError(
+            "E002",
+            f"The contract can't be written to ./{_CONTRACT}: {error.strerror}.",
+            "Run it at the root of Frontdesk's repository, or in a folder that can be written.",
+        ) from error
     _console.print("The contract is up to date.")
 
 
-def _demo_settings(name: str) -> Settings:
-    """Give the settings of a demo, whose data and chat have a file of their own."""
-    if name not in DEMOS:
-        raise typer.BadParameter(f"there is no demo {name!r}; choose from {', '.join(DEMOS)}.")
-    database_url = f"sqlite+aiosqlite:///{DATA_FOLDER}/demo-{name}.db"
-    return load_settings(managers=DEMOS[name], database_url=database_url)
+def _chosen(demo: str | None) -> Settings:
+    """Give the settings; those of a demo, whose data and chat have a file of their own."""
+    if demo is None:
+        return load_settings()
+    if demo not in DEMOS:
+        raise typer.BadParameter(f"there is no demo {demo!r}; choose from {', '.join(DEMOS)}.")
+    settings = load_settings(
+        managers=DEMOS[demo], database_url=f"sqlite+aiosqlite:///{_demo_file(demo)}"
+    )
+    return _quiet(settings)
+
+
+def _demo_file(name: str) -> Path:
+    return DATA_FOLDER / f"demo-{name}.db"
+
+
+def _prepare_demo(name: str, settings: Settings) -> None:
+    file = _demo_file(name)
+    if not file.exists():
+        Screen().say(f"The data of the {name} demo is made, once: {file}", "dim")
+    try:
+        asyncio.run(migrate_store(settings.chat_database_url))
+    except ConfigurationError as error:
+        fix = f"Delete {file} to start anew, or go to a folder that can be written."
+        raise ConfigurationError(error.id, error.problem, fix) from error
 
 
 def _piped_question() -> str:
@@ -275,10 +355,14 @@ def _piped_question() -> str:
     return sys.stdin.buffer.read().decode(errors="surrogateescape").strip()
 
 
-def _bearer(
-    subject: str, tenant: str | None, scopes: list[str] | None, *, is_service: bool
+def _asker(
+    subject: str | None, tenant: str | None, scopes: list[str] | None, *, is_service: bool
 ) -> Actor:
-    """Give whom a token with these claims would speak for."""
+    """Give whom a token with these claims would speak for; without a subject, a new visitor."""
+    if subject is None:
+        if tenant or scopes or is_service:
+            raise typer.BadParameter("--tenant, --scope and --service say more of a --subject.")
+        return Actor("session", secrets.token_urlsafe(24))
     kind = "service" if is_service else "user"
     return actor_of(
         {"sub": subject, "tenant": tenant, "scope": " ".join(scopes or ()), "kind": kind}
@@ -287,37 +371,12 @@ def _bearer(
 
 def _quiet(settings: Settings) -> Settings:
     """Leave out what a start tells, unless it is asked for."""
-    chosen = settings.model_fields_set & {"log_level"}
-    # No session is signed here, so that no secret has to be kept.
-    quiet = {"session_secret": secrets.token_urlsafe(32), "log_level": "warning"}
-    return settings.model_copy(update={k: v for k, v in quiet.items() if k not in chosen})
+    if "log_level" in settings.model_fields_set:
+        return settings
+    return settings.model_copy(update={"log_level": "warning"})
 
 
-async def _chat(
-    managers: Managers, settings: Settings, actor: Actor, question: str, is_demo: bool
-) -> bool:
-    screen = Screen()
-    log_to(screen, with_tracebacks=settings.log_level == "debug")
-    if is_demo:
-        await migrate_store(settings.chat_database_url)
-    async with open_desk(managers, settings) as desk:
-        return await answer(desk, actor, question, screen)
-
-
-def _serve(
-    app: FastAPI | str, settings: Settings, *, host: str, port: int, workers: int = 1
-) -> None:
-    uvicorn.run(
-        app,
-        host=host,
-        port=port,
-        workers=workers,
-        log_level=settings.log_level,
-        timeout_graceful_shutdown=GRACE_S,
-    )
-
-
-async def _rehearse(managers: Managers, settings: Settings) -> Reader:
+async def _rehearsed(managers: Managers, settings: Settings) -> Reader:
     """Do what a start does, so that what is wrong is told in a sentence and not by a server.
 
     Returns the reader, closed again: what it knows of the managers stays.
@@ -328,53 +387,10 @@ async def _rehearse(managers: Managers, settings: Settings) -> Reader:
         return reader
 
 
-def _show_exposed(reader: Reader) -> None:
-    table = Table("Manager", "Fields", "Relations", "Limits", title="Exposed")
-    for manager in reader.index.managers.values():
-        relations = [f"{name} -> {link.target}" for name, link in manager.links.items()]
-        fields, limits = ", ".join(manager.fields), ", ".join(_limits(manager))
-        table.add_row(manager.name, fields, ", ".join(relations), limits)
-    _console.print(table)
-
-
-def _limits(manager: Manager) -> Iterator[str]:
-    """Say what keeps some actors from seeing all of a manager, and what nobody sees."""
-    if manager.readers is not None:
-        yield "readers"
-    if manager.tenant:
-        yield f"tenant {manager.tenant}"
-    if manager.visible is not None:
-        yield "visible"
-    if manager.hides:
-        yield f"hidden from some: {' '.join(manager.hides)}"
-    if manager.left_out:
-        yield f"left out, without a form in JSON: {' '.join(sorted(manager.left_out))}"
-
-
-def _check_address(host: str, port: int, settings: Settings) -> None:
-    """Say before anything is loaded that the server could not listen, or would serve nobody."""
-    if not settings.allowed_hosts and not is_loopback(host):
-        raise ConfigurationError(
-            "E002",
-            f"--host {host} serves other machines, and FRONTDESK_ALLOWED_HOSTS is not set.",
-            "Set it to the names they use, e.g. FRONTDESK_ALLOWED_HOSTS=desk.example,10.0.0.5.",
-        )
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        raise ConfigurationError(
-            "E002",
-            f"Port {port} of {host} can't be listened on: {error.strerror}.",
-            "Choose another with --port, or with PORT= for make.",
-        ) from error
-
-
-def _served_host(host: str, settings: Settings) -> str:
-    """Choose a host name that is served, as it stands in a URL."""
-    names = [name for name in settings.allowed_hosts if "*" not in name]
-    chosen = host if host in names or not names else names[0]
-    return f"[{chosen}]" if ":" in chosen else chosen
+async def _view(managers: Managers, settings: Settings, actor: Actor) -> View:
+    await set_up(managers, settings)
+    async with open_reader(managers, settings) as reader:
+        return await reader.view(actor)
 
 
 def _contract() -> dict[Path, str]:
@@ -386,6 +402,10 @@ def _contract() -> dict[Path, str]:
         _CONTRACT / "schema.graphql": Reader(managers, database_url="").graphql.as_str() + "\n",
         _CONTRACT / "events.schema.json": _json(event_schema()),
     }
+
+
+def _print_json(value: Json) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _json(document: object) -> str:

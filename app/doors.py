@@ -1,8 +1,10 @@
-"""What the doors over HTTP and WebSocket share: the running parts, who comes in, what is said.
+"""What the doors share: the desk with its running parts, who comes in, what is said.
 
 Source: design.md 4.
 """
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import orjson
@@ -15,23 +17,43 @@ from starlette.responses import Response
 from app.engine import TurnEngine
 from app.identity import Authenticator, Credentials, Transport, Visit
 from app.openapi import Problem
+from app.records import framed
 from app.runs import RunHost
 from app.sessions import SESSION_COOKIE
 from app.settings import Settings
 from schema.errors import BadEvent, BadMessage, ChatError
-from schema.events import Ask
+from schema.events import EVENTS, Actor, Ask, Event, Failed
 
 _YEAR_S = 365 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What the doors need, alive while the application is."""
+    """What the doors need, alive while the application is; and the door for code beside it."""
 
     settings: Settings
     authenticator: Authenticator
     engine: TurnEngine
     host: RunHost
+
+    async def run(
+        self, command: Ask, actor: Actor, *, transport: Transport = "desk"
+    ) -> AsyncGenerator[Event]:
+        """Ask as an actor, and give the events of the run in order, to the closing one.
+
+        The permission is asked first, with the name of the transport. What is refused is the one
+        ``error`` event that other doors would show. Whoever stops reading does not stop the run.
+        """
+        here = Credentials(headers={}, cookies={}, client=None, transport=transport)
+        try:
+            await self.authenticator.permit(Visit(actor), here)
+            run = await self.engine.run(command, actor)
+            async with aclosing(self.host.tail(run, live=command.live)) as parts:
+                async for part in parts:
+                    for _, event in framed(part):
+                        yield EVENTS.validate_json(event)
+        except ChatError as error:
+            yield Failed.of(error)
 
 
 def credentials_of(connection: HTTPConnection, transport: Transport) -> Credentials:

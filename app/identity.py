@@ -31,7 +31,8 @@ _OWN_SITES = ("same-origin", "same-site", "none")
 _LONGEST = timedelta(hours=12)
 """How long a session lasts whose credentials do not say until when they are valid."""
 
-Transport = Literal["http", "sse", "ws", "cli"]
+Transport = Literal["http", "sse", "ws", "cli", "desk"]
+"""The door: ``cli`` is `frontdesk chat`, ``desk`` is code that has opened a desk itself."""
 
 
 class Scope(TypedDict):

@@ -3,6 +3,7 @@
     app = create_app(managers)            # uvicorn shop.chat:app
     FRONTDESK_MANAGERS=shop.chat:managers # uvicorn app.main:app
     install(app, managers)                # the chat inside a FastAPI application of your own
+    open_desk(managers)                   # the same events without a server
 
 Source: design.md 5 and 6.
 """
@@ -176,12 +177,16 @@ class _ChatCors:
         return any(pattern.match(path) for pattern in self._paths)
 
 
-def open_desk(managers: Managers, settings: Settings) -> AbstractAsyncContextManager[Desk]:
-    """Open everything that lives as long as an application, without its doors.
+def open_desk(
+    managers: Managers, settings: Settings | None = None
+) -> AbstractAsyncContextManager[Desk]:
+    """Open everything that lives as long as an application, without its doors over a network.
 
+    Without settings, those of the environment. ``Desk.run`` asks.
     Raises: ConfigurationError naming what is missing and the command or setting that mends it.
     """
-    return _opened(managers, settings, _plugins(settings))
+    chosen = settings or load_settings()
+    return _opened(managers, chosen, _plugins(chosen))
 
 
 async def set_up(managers: Managers, settings: Settings) -> None:

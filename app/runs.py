@@ -95,23 +95,25 @@ class RunHost:
             self._is_closing = True
             self._group.create_task(self.close())
 
-    async def close(self, *, grace_s: float | None = None) -> None:
-        """Admit nothing more, let runs end, interrupt those that don't; then nothing is running.
-
-        ``grace_s`` is how long they have for it, if not as long as the host would give them.
-        """
+    async def close(self) -> None:
+        """Admit nothing more, let runs end, interrupt those that don't; then nothing is running."""
         self._is_closing = True
+        await self._end_runs(self._grace_s)
+        self._beating.cancel()
+
+    async def interrupt(self) -> None:
+        """Interrupt the runs that are at work in this process; then none of them is running."""
+        await self._end_runs(0)
+
+    async def _end_runs(self, grace_s: float) -> None:
         if self._admissions:
             await asyncio.wait(self._admissions.values())
         tasks = {held.task for held in self._held.values() if not held.is_ended}
         if tasks:
-            _, late = await asyncio.wait(
-                tasks, timeout=self._grace_s if grace_s is None else grace_s
-            )
+            _, late = await asyncio.wait(tasks, timeout=grace_s)
             for task in late:
                 task.cancel()
             await asyncio.wait(tasks)
-        self._beating.cancel()
 
     async def check(self) -> None:
         """See that the database answers. Raises: TryAgain, within two seconds."""

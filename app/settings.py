@@ -36,12 +36,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app import kinds
 from schema.errors import ConfigurationError
+from schema.faults import blaming
 
 DATA_FOLDER = Path(".frontdesk")
 """Where an installation without configuration keeps its database and its secret."""
 
 TRUST_GROUP = "default"
 """The trust group of the provider that is no profile. Source: seed, planned read orchestration."""
+
+TOKEN = "DESK_TOKEN"
+"""The variable that holds the bearer token of a client: no list of processes shows it."""
 
 _PREFIX = "FRONTDESK_"
 _FIX = "Correct the environment or .env; `frontdesk settings` explains every setting."
@@ -409,14 +413,20 @@ def _load_env_file(file: Path) -> None:
             del os.environ[name]
 
 
+def desk_token() -> str | None:
+    """Read the bearer token that `frontdesk chat --url` sends; it is no setting of a server."""
+    token = os.environ.get(TOKEN, "").strip()
+    return token or None
+
+
 # --- code and secrets -----------------------------------------------------------------------------
 
 
 def load_object(name: str, path: str, *, id: str = "E002", fix: str = _OBJECT_FIX) -> object:
     """Import what the setting ``name`` names as "pkg.mod:attribute" or "pkg.mod.attribute".
 
-    Raises: ConfigurationError with the reason, whatever the module itself raises included; one that
-    it raises itself goes on as it is.
+    Raises: ConfigurationError with the reason, whatever the module itself raises included, and with
+    the line that raised it; one that it raises itself goes on as it is.
     """
     module, colon, attribute = path.partition(":")
     if not colon:
@@ -424,18 +434,12 @@ def load_object(name: str, path: str, *, id: str = "E002", fix: str = _OBJECT_FI
     if not module or not attribute:
         problem = f"FRONTDESK_{name.upper()}={path} names no module with an attribute."
         raise ConfigurationError(id, problem, fix)
-    try:
+    problem = f"FRONTDESK_{name.upper()}={path} can't be imported"
+    with blaming(id, problem, fix, module=module):
         found: object = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except ConfigurationError:
-        raise
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ConfigurationError(
-            id, f"FRONTDESK_{name.upper()}={path} can't be imported ({reason}).", fix
-        ) from error
-    return found
+        return found
 
 
 def load_callable(name: str, value: object) -> Callable[..., object] | None:

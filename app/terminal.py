@@ -1,15 +1,13 @@
-"""The door in a terminal: one question in, its answer on standard output as it comes.
+"""What a terminal shows of a turn: the answer on standard output, all else on standard error.
 
-Standard output gets the answer's text and nothing else; what led to it, and what went wrong, goes
-to standard error. Models, rows and vendors say what strangers wrote, so nothing that a terminal
+Standard output gets the answer's text and nothing else, as it is; where it is a terminal, Markdown
+tables are drawn. Models, rows and vendors say what strangers wrote, so nothing that a terminal
 would obey gets through, to neither of the two and in no log record.
 """
 
-import asyncio
 import logging
 import sys
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 from traceback import format_exception_only
 from types import TracebackType
 
@@ -17,13 +15,8 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from app.doors import Desk, read_ask
-from app.identity import Credentials, Visit
-from app.records import framed
-from schema.errors import ChatError
+from app.tables import TableDrawer
 from schema.events import (
-    EVENTS,
-    Actor,
     Done,
     EntryStored,
     Event,
@@ -36,10 +29,9 @@ from schema.events import (
     ToolResult,
     UsageReported,
 )
+from schema.faults import project_line
 
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
-
-_HERE = Credentials(headers={}, cookies={}, client=None, transport="cli")
 
 _CONTROLS = {
     **{code: 0x2400 + code for code in range(0x20)},
@@ -48,35 +40,6 @@ _CONTROLS = {
 }
 """Control characters, each with the symbol that shows it; those of C1 have none of their own."""
 _IN_TEXT = {code: shown for code, shown in _CONTROLS.items() if chr(code) not in "\n\t"}
-
-
-async def answer(desk: Desk, actor: Actor, question: str, screen: "Screen") -> bool:
-    """Ask in a new conversation and show the answer; False when there is none, and why is told.
-
-    When the caller is cancelled or nobody reads any more, the run is interrupted at once.
-    """
-    try:
-        async with aclosing(_events(desk, actor, question)) as events:
-            async for event in events:
-                # Whoever reads may be slower than the run, whose timers run in this loop.
-                await asyncio.to_thread(screen.show, event)
-    finally:
-        await desk.host.close(grace_s=0)
-        screen.end()
-    return screen.is_answered
-
-
-async def _events(desk: Desk, actor: Actor, question: str) -> AsyncGenerator[Event]:
-    """Give the events of a new run; what is refused is the event that other doors would show."""
-    try:
-        await desk.authenticator.permit(Visit(actor), _HERE)
-        run = await desk.engine.run(read_ask({"text": question, "conversation_id": "new"}), actor)
-        async with aclosing(desk.host.tail(run)) as parts:
-            async for part in parts:
-                for _, event in framed(part):
-                    yield EVENTS.validate_json(event)
-    except ChatError as error:
-        yield Failed.of(error)
 
 
 def log_to(screen: "Screen", *, with_tracebacks: bool) -> None:
@@ -103,8 +66,10 @@ class _LogFormatter(logging.Formatter):
     def formatException(self, ei: _ExcInfo) -> str:
         if self._with_tracebacks:
             return super().formatException(ei)
-        lines = (line for error in _causes(ei[1]) for line in format_exception_only(error))
-        return "".join(lines).rstrip()
+        return "\n".join(
+            "".join(format_exception_only(error)).rstrip() + project_line(error)
+            for error in _causes(ei[1])
+        )
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -118,8 +83,8 @@ class Screen:
     """The two outputs, which are one screen when nothing is redirected."""
 
     def __init__(self) -> None:
-        self.is_answered = False
         self._console = Console(stderr=True)
+        self._tables = TableDrawer() if sys.stdout.isatty() else None
         self._is_within_line = False
 
     def show(self, event: Event) -> None:
@@ -133,10 +98,9 @@ class Screen:
             case ToolResult():
                 self._tell(f"{event.name}: {_outcome(event.result)}")
             case Failed():
-                self._complain(event)
-            case Done():
-                self.is_answered = True
-            case RunStarted() | EntryStored() | UsageReported() | Resync():
+                id = "" if event.error_id is None else f", error {event.error_id}"
+                self.fail(f"{event.message} ({event.code}{id})")
+            case Done() | RunStarted() | EntryStored() | UsageReported() | Resync():
                 pass  # not for those who read the answer
 
     def say(self, text: str, style: str = "") -> None:
@@ -144,14 +108,30 @@ class Screen:
         self._leave_line()
         self._console.print(Text(text.translate(_IN_TEXT), style=style), soft_wrap=True)
 
+    def fail(self, sentence: str) -> None:
+        """Say what went wrong."""
+        self.say(f"frontdesk: {sentence}", "red")
+
     def end(self) -> None:
-        """End the answer's last line."""
+        """End the answer: show what is left of it, and end its last line."""
+        self._show_held()
         if self._is_within_line:
-            self._write("\n")
+            self._put("\n")
 
     def _write(self, text: str) -> None:
+        shown = text.translate(_IN_TEXT)
+        if self._tables is not None:
+            shown = self._tables.feed(shown)
+        if shown:
+            self._put(shown)
+
+    def _show_held(self) -> None:
+        if self._tables is not None and (held := self._tables.end()):
+            self._put(held)
+
+    def _put(self, text: str) -> None:
         self._is_within_line = False  # what can't be written needs no end
-        sys.stdout.buffer.write(text.translate(_IN_TEXT).encode(sys.stdout.encoding, "replace"))
+        sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "replace"))
         sys.stdout.buffer.flush()
         self._is_within_line = not text.endswith("\n")
 
@@ -161,12 +141,9 @@ class Screen:
         self._leave_line()
         self._console.print(shown, no_wrap=True, overflow="ellipsis")
 
-    def _complain(self, failed: Failed) -> None:
-        id = "" if failed.error_id is None else f", error {failed.error_id}"
-        self.say(f"frontdesk: {failed.message} ({failed.code}{id})", "red")
-
     def _leave_line(self) -> None:
         """Where both outputs are one screen, begin a line without a word in the answer."""
+        self._show_held()
         if self._is_within_line and self._console.is_terminal and sys.stdout.isatty():
             self._console.print()
             self._is_within_line = False

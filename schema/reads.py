@@ -5,12 +5,12 @@ refuses to write. When its time is up or its caller is cancelled, its statement 
 caller goes on, so nothing runs on unseen. Source: design.md 5; performance.md, last section.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
-    nullcontext,
+    contextmanager,
 )
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -19,12 +19,13 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Dialect, Engine
 from sqlalchemy.engine.reflection import ObjectKind
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from schema import postgres_reads, sqlite_reads
 from schema.errors import ConfigurationError
+from schema.faults import blaming
 from schema.joins import ONE
 from schema.managers import Manager, Managers
 from schema.sources import SESSIONS
@@ -146,8 +147,8 @@ async def prepare_database(managers: Managers, database_url: str) -> bool:
 
     Fresh means that none of the exposed tables exists. ``database_url`` is the chat database's, for
     managers without sessions. All of it is one exclusive transaction: a second process waits for it
-    and then finds the tables, and a failure leaves nothing behind. Raises: ConfigurationError, and
-    what ``prepare`` raises.
+    and then finds the tables, and a failure leaves nothing behind. Raises: ConfigurationError, also
+    for what ``prepare`` raises.
     """
     prepare = managers.prepare
     if prepare is None:
@@ -164,7 +165,9 @@ async def prepare_database(managers: Managers, database_url: str) -> bool:
     async with _alone(known_url(url)) as connection:
         fresh = await connection.run_sync(is_fresh)
         if fresh:
-            await prepare(connection)
+            fix = "Correct it, and start again: nothing of what it did is kept."
+            with blaming("E001", "prepare= of Managers() failed", fix):
+                await prepare(connection)
         return fresh
 
 
@@ -175,9 +178,9 @@ async def _alone(url: URL) -> AsyncGenerator[AsyncConnection]:
     engine = postgres_reads.postgres_engine(url, poolclass=NullPool) if is_postgres else _file(url)
     async with AsyncExitStack() as opening:
         opening.push_async_callback(engine.dispose)
-        with postgres_reads.connecting(url) if is_postgres else nullcontext():
+        with postgres_reads.connecting(url) if is_postgres else _opening(url):
             connection = await opening.enter_async_context(engine.connect())
-        await opening.enter_async_context(connection.begin())
+            await opening.enter_async_context(connection.begin())
         if is_postgres:
             await connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_PREPARE_WAIT_S}s'")
             await connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_PREPARE_LOCK})")
@@ -199,6 +202,19 @@ def _file(url: URL) -> AsyncEngine:
     )
     event.listen(engine.sync_engine, "begin", _begin_at_once)
     return engine
+
+
+@contextmanager
+def _opening(url: URL) -> Generator[None]:
+    """Turn what is wrong with a file into an error of the set-up. Raises: ConfigurationError."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise ConfigurationError(
+            "E001",
+            f"The database {url.database} can't be written: {error.orig}.",
+            "Give the URL of a SQLite file that may be written and that no other program locks.",
+        ) from error
 
 
 def _begin_at_once(connection: Connection) -> None:

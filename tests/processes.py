@@ -24,8 +24,13 @@ def run(folder: Path, *command: str | Path, **settings: str) -> subprocess.Compl
 
 
 @contextmanager
-def serving(folder: Path, *command: str | Path, **settings: str) -> Generator[str]:
-    """Run a server until the block ends; it must then end by itself, soon and without an error."""
+def serving(
+    folder: Path, *command: str | Path, ready: str = "/health/ready", **settings: str
+) -> Generator[str]:
+    """Run a server until the block ends; it must then end by itself, soon and without an error.
+
+    It is there once it answers the path ``ready``.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -39,7 +44,7 @@ def serving(folder: Path, *command: str | Path, **settings: str) -> Generator[st
     ) as process:
         url = f"http://127.0.0.1:{port}"
         try:
-            _wait_until_ready(url, process)
+            _wait_until_ready(url + ready, process)
             yield url
         finally:
             process.send_signal(signal.SIGTERM)
@@ -58,7 +63,7 @@ def _wait_until_ready(url: str, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            if httpx.get(f"{url}/health/ready").status_code == 200:
+            if httpx.get(url).status_code == 200:
                 return
         except httpx.TransportError:
             time.sleep(0.05)  # another process starts; there is nothing to wait on

@@ -1,20 +1,20 @@
-"""The command `chat`: an answer in a terminal, in a file, in a pipe."""
+"""One question to `frontdesk chat`: its answer in a terminal, in a file, in a pipe."""
 
 import asyncio
 import io
 import json
-import os
-import pty
 import re
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from commands import run_here, terminal
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import FRONTDESK, environment, run
@@ -68,38 +68,18 @@ EVIL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Iterator[Path]:
     """A project's folder with models of its own."""
     (tmp_path / "models.py").write_text(MODELS)
     (tmp_path / "access.py").write_text(ACCESS)
-    return tmp_path
+    yield tmp_path
+    for name in ("models", "access"):
+        sys.modules.pop(name, None)
 
 
 def chat(folder: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Ask the toy managers, unless others are named."""
-    return run(folder, FRONTDESK, "chat", *words, **{"managers": TOY, **settings})
-
-
-def on_a_terminal(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
-    """Ask where all three streams are one terminal, 60 columns wide; give status and screen."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [FRONTDESK, "chat", *words],
-        cwd=folder,
-        env={**environment(settings), "COLUMNS": "60", "TERM": "xterm"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    with process, os.fdopen(ours, "rb", buffering=0) as terminal:
-        try:
-            while part := terminal.read(4096):
-                shown += part
-        except OSError:
-            pass  # so Linux says that nobody has the terminal any more
-    return process.returncode, shown.decode()
+    return run_here(folder, "chat", *words, **{"managers": TOY, **settings})
 
 
 def stored(folder: Path, query: str) -> list[tuple[object, ...]]:
@@ -110,7 +90,9 @@ def stored(folder: Path, query: str) -> list[tuple[object, ...]]:
 def test_a_demo_answers_in_an_empty_folder_without_any_configuration(tmp_path: Path) -> None:
     ended = run(tmp_path, FRONTDESK, "chat", "--demo", "toy", "How many parts are there?")
     assert (ended.returncode, ended.stdout) == (0, "There are 3 parts.\n")
-    assert [line.split()[0] for line in ended.stderr.splitlines()] == [
+    first, *told = ended.stderr.splitlines()
+    assert first == "The data of the toy demo is made, once: .frontdesk/demo-toy.db"
+    assert [line.split()[0] for line in told] == [
         "search_managers",
         "search_managers:",
         "query",
@@ -154,10 +136,11 @@ def test_a_file_gets_the_answer_alone_and_what_led_to_it_is_told_in_lines(folder
 
 
 def test_on_a_terminal_each_line_begins_where_lines_begin(folder: Path) -> None:
-    status, shown = on_a_terminal(folder, "Hm?", managers=TOY, provider="models.Looks")
+    with terminal(folder, "chat", "Hm?", managers=TOY, provider="models.Looks") as screen:
+        shown = screen.rest()
     dim, plain = "\x1b[2m", "\x1b[0m"
-    text, query, unknown, rows, refused, answer, end = shown.split("\r\n")
-    assert (status, text, answer, end) == (0, "I look.", "␛[31mThree.␇", "")
+    text, query, unknown, rows, refused, answer, end = shown.split("\n")
+    assert (screen.process.returncode, text, answer, end) == (0, "I look.", "␛[31mThree.␇", "")
     assert query == f'{dim}query {{"manager":"PartManager","fields":["name"]}}{plain}'
     assert rows == f"{dim}query: rows 3 of 3{plain}"
     for line in (unknown, refused):
@@ -212,24 +195,26 @@ def test_a_question_can_be_piped_in(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (0, "There are 3 parts.\n")
 
 
-@pytest.mark.parametrize("given", ["' '", "$'\\xff'", "< /dev/null", "<<< $'\\xff'"])
-def test_what_is_no_question_is_refused_as_at_every_door(tmp_path: Path, given: str) -> None:
-    ended = run(tmp_path, "bash", "-c", f"{FRONTDESK} chat {given}", managers=TOY)
+@pytest.mark.parametrize(
+    ("words", "stdin"), [([" "], ""), (["\udcff"], ""), ([], ""), ([], "\udcff\n")]
+)
+def test_what_is_no_question_is_refused_as_at_every_door(
+    tmp_path: Path, words: list[str], stdin: str
+) -> None:
+    ended = run_here(tmp_path, "chat", *words, stdin=stdin, managers=TOY)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
         "frontdesk: The message must be a JSON object with a non-empty text. (bad_message)\n"
     )
 
 
-@pytest.mark.parametrize("stdin", ["terminal", "closed"])
-def test_a_question_that_is_missing_is_asked_for(tmp_path: Path, stdin: str) -> None:
-    if stdin == "terminal":
-        status, told = on_a_terminal(tmp_path, managers=TOY)
-    else:
-        ended = run(tmp_path, "bash", "-c", f"{FRONTDESK} chat <&-", managers=TOY)
-        status, told = ended.returncode, ended.stderr
-    assert status == 2
-    assert "question: it is missing" in " ".join(told.split())
+@pytest.mark.parametrize("streams", ["<&-", "> answer.txt"])
+def test_a_question_that_is_missing_is_asked_for(tmp_path: Path, streams: str) -> None:
+    script = f"{FRONTDESK} chat {streams}"
+    with terminal(tmp_path, managers=TOY, command=("bash", "-c", script)) as screen:
+        told = " ".join(screen.rest().split())
+    assert screen.process.returncode == 2
+    assert "question: it is missing" in told
 
 
 @pytest.mark.parametrize(
@@ -243,15 +228,16 @@ def test_a_question_that_is_missing_is_asked_for(tmp_path: Path, stdin: str) -> 
         (["Hi", "--demo", "toy", "--subject", "a\x1bb"], {}, "--subject.*control characters"),
         (["Hi"], {"managers": TOY, "provider": "nowhere.Model"}, "nowhere"),
         (["Hi"], {"managers": TOY, "database_url": "sqlite:///no.db"}, "frontdesk migrate"),
+        (["Hi", "--url", "http://127.0.0.1:1", "--demo", "toy"], {}, "DESK_TOKEN.*leave out"),
+        (["Hi", "--url", "http://127.0.0.1:1", "--subject", "ann"], {}, "DESK_TOKEN.*leave out"),
     ],
 )
 def test_a_wrong_set_up_is_told(
     tmp_path: Path, words: list[str], settings: dict[str, str], said: str
 ) -> None:
-    ended = run(tmp_path, FRONTDESK, "chat", *words, **settings)
+    ended = run_here(tmp_path, "chat", *words, **settings)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert re.search(said, " ".join(ended.stderr.split()))
-    assert "Traceback" not in ended.stderr
 
 
 ALICE = ("--subject", "alice", "--tenant", "acme", "--scope", "read", "--scope", "write all")
@@ -295,7 +281,8 @@ def test_each_question_begins_a_conversation(folder: Path) -> None:
 
 @pytest.mark.parametrize("level", ["warning", "debug"])
 def test_a_failure_is_told_with_its_code_and_what_led_to_it(folder: Path, level: str) -> None:
-    ended = chat(folder, "How many?", provider="models.Breaks", log_level=level)
+    settings = {"managers": TOY, "provider": "models.Breaks", "log_level": level}
+    ended = run(folder, FRONTDESK, "chat", "How many?", **settings)
     assert (ended.returncode, ended.stdout) == (1, "There are\n")
     last = ended.stderr.splitlines()[-1]
     told = re.fullmatch(
@@ -308,7 +295,8 @@ def test_a_failure_is_told_with_its_code_and_what_led_to_it(folder: Path, level:
 
 
 def test_what_a_start_tells_is_told_when_it_is_asked_for(tmp_path: Path) -> None:
-    ended = chat(tmp_path, "How many parts are there?", log_level="info")
+    asked = (FRONTDESK, "chat", "How many parts are there?")
+    ended = run(tmp_path, *asked, managers=TOY, log_level="info")
     assert ended.stdout == "There are 3 parts.\n"
     assert "INFO: Provider: OfflineProvider." in ended.stderr
     assert "INFO: Exposed: PartManager" in ended.stderr

@@ -30,7 +30,6 @@ CATCHERS = {
     ("app/postgres.py", "_commit"),
     ("app/postgres.py", "_run_in_savepoint"),
     ("app/runs.py", "_work"),
-    ("app/settings.py", "load_object"),
     ("app/socket.py", "go_on"),
     ("app/sqlite.py", "_commit"),
     ("app/sqlite.py", "_run_in_savepoint"),
@@ -38,6 +37,7 @@ CATCHERS = {
     ("providers/model.py", "_step"),
     ("schema/errors.py", "guarded"),
     ("schema/errors.py", "mapped"),
+    ("schema/faults.py", "blaming"),
 }
 
 # Slow to import, or not there without their extra.

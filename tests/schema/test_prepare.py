@@ -97,7 +97,7 @@ async def test_a_failure_leaves_nothing_behind(new_url: str) -> None:
 
     managers = Managers(prepare=break_off)
     managers.expose(Material)
-    with pytest.raises(LookupError, match="no file to load"):
+    with pytest.raises(ConfigurationError, match=r"LookupError: no file to load, in .* line"):
         await prepare_database(managers, new_url)
     assert await tables(new_url) == []
     assert await prepare_database(shop(), new_url) is True
