@@ -172,9 +172,11 @@ def show_managers(
     is_service: IsService = False,
     format: Format = "table",
 ) -> None:
-    """Show what somebody sees: managers, fields, relations. Without --subject, a visitor.
+    """Show what somebody sees: managers, their fields and relations.
 
-    Example: frontdesk managers --demo manufacturing --subject alice --scope costs
+    Without --subject it is what a visitor sees, whom nobody knows.
+
+    Example: frontdesk managers --demo manufacturing --subject alice
     """
     actor = _asker(subject, tenant, scopes, is_service=is_service)
     settings = _quiet(_chosen(demo))
@@ -215,6 +217,11 @@ def chat(
 
     Example: DESK_TOKEN=$(frontdesk token alice) frontdesk chat --url http://127.0.0.1:8000/chat/
     """
+    if url is not None and (demo or subject or tenant or scopes or is_service):
+        raise typer.BadParameter(
+            f"--url asks a server, which knows who asks by the token in {TOKEN}: "
+            "leave out --demo, --subject, --tenant, --scope and --service."
+        )
     has_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     text = _piped_question() if question is None and not has_terminal else question
     actor, screen = _asker(subject, tenant, scopes, is_service=is_service), Screen()
@@ -225,11 +232,6 @@ def chat(
             _prepare_demo(demo, settings)
         log_to(screen, with_tracebacks=settings.log_level == "debug")
         opening = open_here(managers, settings, actor)
-    elif demo or subject:
-        raise typer.BadParameter(
-            f"--url asks a server, which knows who asks by the token in {TOKEN}: "
-            "leave out --demo, --subject, --tenant, --scope and --service."
-        )
     else:
         opening = open_there(url, desk_token())
     try:
@@ -295,8 +297,9 @@ def openapi(
         bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference.")
     ] = False,
 ) -> None:
-    """Write Frontdesk's own contract into ./openapi, as its repository has it: OpenAPI, GraphQL
-    schema of the manufacturing demo, and event schema.
+    """Write Frontdesk's own contract into ./openapi, or compare it.
+
+    It is OpenAPI, the GraphQL schema of the manufacturing demo, and the schema of events.
 
     Example: frontdesk openapi --check
     """

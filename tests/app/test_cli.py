@@ -80,15 +80,20 @@ def test_the_demo_says_what_can_be_done_with_it_and_nothing_else(tmp_path: Path)
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout is not None
-        said = "".join(iter(process.stdout.readline, "Ctrl-C stops the demo.\n"))
-        [chat] = re.findall(r"^  (\S*frontdesk chat --url .+)$", said, re.MULTILINE)
-        [managers] = re.findall(r"\S*frontdesk managers --demo toy", said)
-        deadline = time.monotonic() + 20
-        while (ended := run(tmp_path, "bash", "-c", chat)).returncode != 0:
-            assert time.monotonic() < deadline, ended.stderr
-        assert "Mercury" in ended.stdout
-        assert "PartManager" in run(tmp_path, "bash", "-c", managers).stdout
-        process.terminate()
+        try:
+            said = ""
+            while not said.endswith("Ctrl-C stops the demo.\n"):
+                said += (line := process.stdout.readline())
+                assert line, said
+            [chat] = re.findall(r"^  (\S*frontdesk chat --url .+)$", said, re.MULTILINE)
+            [managers] = re.findall(r"\S*frontdesk managers --demo toy", said)
+            deadline = time.monotonic() + 30
+            while (ended := run(tmp_path, "bash", "-c", chat)).returncode != 0:
+                assert time.monotonic() < deadline, ended.stderr
+            assert "Mercury" in ended.stdout
+            assert "PartManager" in run(tmp_path, "bash", "-c", managers).stdout
+        finally:
+            process.terminate()
         assert process.stdout.read() == "\n"
 
 
@@ -207,8 +212,8 @@ def test_a_server_starts_anew_when_the_project_changes(tmp_path: Path) -> None:
 def _asked(url: str) -> str:
     try:
         return ask(url, "Hi")
-    except (httpx.TransportError, AssertionError):
-        return ""
+    except (httpx.TransportError, KeyError, AssertionError):
+        return ""  # the server that ends refuses, or it interrupts the answer
 
 
 PARROT = """

@@ -230,6 +230,7 @@ def test_a_question_that_is_missing_is_asked_for(tmp_path: Path, streams: str) -
         (["Hi"], {"managers": TOY, "database_url": "sqlite:///no.db"}, "frontdesk migrate"),
         (["Hi", "--url", "http://127.0.0.1:1", "--demo", "toy"], {}, "DESK_TOKEN.*leave out"),
         (["Hi", "--url", "http://127.0.0.1:1", "--subject", "ann"], {}, "DESK_TOKEN.*leave out"),
+        (["Hi", "--url", "http://127.0.0.1:1", "--service"], {}, "DESK_TOKEN.*leave out"),
     ],
 )
 def test_a_wrong_set_up_is_told(
