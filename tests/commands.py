@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from select import select
 
@@ -76,6 +76,16 @@ class Terminal:
     def type(self, keys: str) -> None:
         """Press keys; "\\x03" is Ctrl-C, "\\x04" is Ctrl-D."""
         os.write(self._device, keys.encode())
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C until the command has ended.
+
+        Python does not hear one that comes just before it waits for a key.
+        """
+        while self.process.poll() is None:
+            self.type("\x03")
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(1)
 
     def rest(self) -> str:
         """Read what is shown until the command has ended."""

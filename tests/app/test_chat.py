@@ -78,7 +78,9 @@ def test_questions_go_on_with_a_conversation_until_another_is_begun(folder: Path
 def test_an_interrupt_at_the_prompt_ends_the_chat(tmp_path: Path) -> None:
     with terminal(tmp_path, "chat", "--demo", "toy") as screen:
         screen.until(PROMPT)
-        screen.type("half a ques\x03")
+        screen.type("half a ques")
+        screen.until("half a ques$")
+        screen.interrupt()
         assert screen.rest().splitlines()[-1] == ""
     assert screen.process.returncode == 0
 
