@@ -65,6 +65,7 @@ lock: $(VENV)/.uv
 	$(COMPILE) $(ARGS) requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) $(ARGS) --extra dev pyproject.toml requirements/build.in -o requirements/dev.txt
 	$(COMPILE) $(ARGS) --extra demo -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/demo.txt
+	$(COMPILE) $(ARGS) --extra postgres -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/server.txt
 
 clean:
 	rm -rf $(VENV) dist .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,7 +1,13 @@
-"""The reference of all settings, written from the settings themselves.
+"""The reference pages, written from the settings, errors and events themselves.
 
-`frontdesk settings` prints it; docs/settings.md is a copy that `make docs` renews.
+`frontdesk settings`, `frontdesk errors` and `frontdesk events` print them; the pages in docs/ are
+copies that `make docs` renews.
 """
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import TypeVar
 
 from pydantic import create_model
 from pydantic.fields import FieldInfo
@@ -9,6 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import CallableSchema
 
 from app.settings import named_fields
+from schema.errors import ChatError, ToolError
 
 _TOP = """\
 # Settings
@@ -91,3 +98,74 @@ def _default(field: FieldInfo) -> str:
 def _meaning(field: FieldInfo) -> str:
     examples = " ".join(f"Example: `{example}`" for example in field.examples or ())
     return f"{field.description} {examples}".strip()
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+_ERRORS = """\
+# Errors
+
+## What a client is told
+
+An error that a turn ends with, or that refuses a message, is an event under status 200:
+`{"type": "error", "code": "...", "message": "..."}`, with `retry_after_seconds` where it is known
+how long to wait, and with `error_id` where the server's log has details. What has a status of its
+own is a body `{"detail": "...", "code": "..."}`. Act on the code: the sentences may change.
+
+| Code | Status | Message | When |
+|---|---|---|---|
+"""
+_TOOL_ERRORS = """
+## What the model is told
+
+A call that fails is a result `{"status": "error", "code": "...", "message": "..."}` in the event
+`tool_result`. It goes back to the model and never ends a turn. A call that was cut off has the code
+`deadline_exceeded` or `interrupted`.
+
+| Code | When |
+|---|---|
+"""
+_IDS = """
+## What a start is stopped by
+
+`frontdesk check` and every start tell it in a sentence or two, with what mends it, and end with
+status 2.
+
+| Id | What is wrong |
+|---|---|
+| `E001` | what is exposed: its models, or the database that they are in |
+| `E002` | a setting, or something that a setting names |
+| `E003` | a package is not installed; the sentence names the extra |
+| `E004` | the provider can't be imported, made or used |
+"""
+
+
+def errors_reference() -> str:
+    """Write the Markdown page of all errors."""
+    rows = (
+        f"| `{error.code}` | {_status(error)} | {error.public} | {_when(error)} |\n"
+        for error in _all_of(ChatError)
+    )
+    calls = (f"| `{error.code}` | {_when(error)} |\n" for error in _all_of(ToolError))
+    return _ERRORS + "".join(rows) + _TOOL_ERRORS + "".join(calls) + _IDS
+
+
+_E = TypeVar("_E", bound=Exception)
+
+
+def _all_of(root: type[_E]) -> Iterator[type[_E]]:
+    """Give the kinds of an error that have a code of their own, in their order."""
+    for kind in root.__subclasses__():
+        if "code" in vars(kind):
+            yield kind
+            yield from _all_of(kind)
+
+
+def _status(error: type[ChatError]) -> str:
+    return "an event" if error.status == 200 else f"{error.status}; over a WebSocket an event"
+
+
+def _when(error: type[Exception]) -> str:
+    """Say what the class says of itself, without where that comes from."""
+    text = " ".join(inspect.cleandoc(error.__doc__ or "").split())
+    return re.sub(r" (Source|Shape): .*$", "", text)
