@@ -16,8 +16,7 @@ import orjson
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import WithJsonSchema
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.requests import ClientDisconnect
@@ -78,16 +77,17 @@ _ConversationPath = Annotated[
     str, Path(description="One of your conversations.", examples=[examples.CONVERSATION])
 ]
 _AfterEvent = Annotated[
-    Annotated[int, Field(ge=0)] | SkipJsonSchema[None],
-    Query(description="The last event you have.", examples=[5]),
+    int | None,
+    Query(ge=0, description="The last event you have."),
+    WithJsonSchema({"type": "integer", "minimum": 0, "examples": [5]}),
 ]
 _LastEventId = Annotated[
-    str | SkipJsonSchema[None],
+    str | None,
     Header(
         alias="Last-Event-ID",
         description="The id of the last event you have, as SSE clients send it.",
-        examples=[examples.LAST_EVENT],
     ),
+    WithJsonSchema({"type": "string", "examples": [examples.LAST_EVENT]}),
 ]
 
 
