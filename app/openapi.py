@@ -63,6 +63,12 @@ SwaggerUIBundle({{
 _REF = "#/components/schemas/{model}"
 _EVENT: JsonObject = {"$ref": _REF.format(model="Event")}
 SUMMARY = "Ask your organisation's data in plain language; every answer shows its evidence."
+DESCRIPTION = """\
+Whoever asks without credentials is a visitor, known by cookies; a bearer token says who asks.
+
+A turn is a sequence of events, told apart by their `type`; by their numbers a client goes on after
+a broken connection. Types and fields may be added: ignore those you do not know.
+"""
 TAGS: list[dict[str, object]] = [
     {"name": "chat", "description": "Questions, answers and what a conversation holds."},
     {"name": "health", "description": "The state of the process."},
