@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import orjson
 
@@ -45,7 +46,7 @@ _EVENTS: dict[int, Event] = {
     4: ToolCall(id=_CALL, name="query", args=_ARGUMENTS),
     5: ToolResult(id=_CALL, name="query", result=_RESULT),
     7: TextChunk(content=_TEXT),
-    10: Done(usage=Usage(input_tokens=1240, output_tokens=96)),
+    10: Done(usage=Usage(input_tokens=1240, output_tokens=96, cost_usd=Decimal("0.00516"))),
 }
 """A turn without ``live``, by the numbers of its events: the others are not shown."""
 _REFUSAL = Failed.of(TurnInProgress())

@@ -1,6 +1,7 @@
 """The JSON Schema of one event, for clients that read streams without generated types."""
 
 import json
+from decimal import Decimal
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -35,6 +36,7 @@ EVENTS: list[Event] = [
     RunStarted(run_id="r", conversation_id="c"),
     EntryStored(entry_seq=1, kind="user"),
     UsageReported(usage=Usage()),
+    UsageReported(usage=Usage(3, 4, Decimal("0.0000425"))),
     Resync(run_id="r", status="done", last_seq=3, entries=[{"seq": 1}]),
 ]
 

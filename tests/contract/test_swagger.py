@@ -17,9 +17,10 @@ from app.tokens import make_token
 
 JWT = Jwt(secret="k" * 32)
 ANSWER = "There are 64 parts."
+WAIT_MS = 30_000
 QUIET = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
 )
 
 
@@ -32,7 +33,8 @@ async def browsing(profile: Path) -> AsyncGenerator[Page]:
         context = await driver.chromium.launch_persistent_context(
             profile, executable_path=chromium, args=QUIET, timeout=60_000
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(WAIT_MS)
+        expect.set_options(timeout=WAIT_MS)
         yield context.pages[0]
         await context.close()
 
