@@ -148,9 +148,12 @@ def _name_its_type(schema: dict[str, Json]) -> None:
 
 
 class _Event(BaseModel):
-    """Base of all events: immutable, and open for fields that come later."""
+    """Base of all events: immutable, and open for fields that come later.
 
-    model_config = ConfigDict(frozen=True, json_schema_extra=_name_its_type)
+    What has a default is always there, too, as their schemas say.
+    """
+
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
 
 class ToolCall(_Event):
@@ -189,6 +192,10 @@ class Done(_Event):
 
 class Failed(_Event):
     """The turn ended, or was refused, for a reason a client may know."""
+
+    model_config = ConfigDict(
+        json_schema_serialization_defaults_required=False, json_schema_extra=_name_its_type
+    )
 
     type: Literal["error"] = "error"
     message: str = Field(description="A public sentence; it never carries internals.")
