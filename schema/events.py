@@ -69,9 +69,6 @@ class Usage:
     ] = None
 
     def __add__(self, other: "Usage") -> "Usage":
-        nothing = Usage()
-        if nothing in (self, other):
-            return other if self == nothing else self
         cost, more = self.cost_usd, other.cost_usd
         return Usage(
             self.input_tokens + other.input_tokens,
