@@ -184,16 +184,14 @@ class Settings(BaseSettings):
         "events), `temperature` (0), `top_p`, `max_tokens`, `reasoning_effort`, `max_retries` (3).",
         examples=['{"base_url": "http://127.0.0.1:8080/v1", "timeout_seconds": 90}'],
     )
-    provider_profiles: kinds.Named[_Profile] = (
-        Field(
-            default=None,
-            repr=False,  # they may hold keys
-            description="More providers, by names of yours. Each has `provider`, `provider_config` and "
-            "`trust_group`; that of FRONTDESK_PROVIDER itself is `default`.",
-            examples=[
-                '{"backup": {"provider": "providers.AnthropicProvider", "trust_group": "default"}}'
-            ],
-        )
+    provider_profiles: kinds.Named[_Profile] = Field(
+        default=None,
+        repr=False,  # they may hold keys
+        description="More providers, by names of yours. Each has `provider`, `provider_config` and "
+        "`trust_group`; that of FRONTDESK_PROVIDER itself is `default`.",
+        examples=[
+            '{"backup": {"provider": "providers.AnthropicProvider", "trust_group": "default"}}'
+        ],
     )
     provider_fallbacks: kinds.List[str] = Field(
         default=(),
