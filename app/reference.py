@@ -7,15 +7,16 @@ copies that `make docs` renews.
 import inspect
 import re
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import TypeVar, get_args
 
-from pydantic import create_model
+from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import CallableSchema
 
 from app.settings import named_fields
 from schema.errors import ChatError, ToolError
+from schema.events import LIVE, Event, Usage
 
 _TOP = """\
 # Settings
@@ -100,6 +101,58 @@ def _meaning(field: FieldInfo) -> str:
     return f"{field.description} {examples}".strip()
 
 
+# --- events ---------------------------------------------------------------------------------------
+
+_EVENTS = """\
+# Events
+
+A turn is told in events, the same ones on every way in: in the list `events` of `POST /chat/`, as
+server-sent events (`id: <run id>:<number>` and `data: <JSON>`), and as frames of a WebSocket, which
+have `run_id` and `seq` besides. Numbers rise within a run and are never used twice; they have gaps,
+because some events are shown on request only. Each run ends with exactly one `done` or `error`.
+Ignore fields and types that you do not know: there will be more.
+
+In TypeScript and Python they have types; see [clients.md](clients.md). Their JSON Schema is
+[events.schema.json](../openapi/events.schema.json), the codes of `error` are in
+[errors.md](errors.md).
+"""
+
+
+def events_reference() -> str:
+    """Write the Markdown page of all events."""
+    union = get_args(Event.__value__)[0]
+    return _EVENTS + "".join(_event(kind) for kind in get_args(union))
+
+
+def _event(kind: type[BaseModel]) -> str:
+    """Write what an event says of itself, and its fields; its type is its heading."""
+    schema = kind.model_json_schema()
+    fields = schema["properties"]
+    name = fields.pop("type")["const"]
+    shown = " With `live: true` only." if name in LIVE else ""
+    rows = "".join(
+        f"| `{field}` | {_json_words(part)} | {part.get('description', '')} |\n"
+        for field, part in fields.items()
+    )
+    said = _when(kind).removeprefix("Live: ")
+    said = said[:1].upper() + said[1:]
+    return f"\n## `{name}`\n\n{said}{shown}\n\n| Field | Value | Meaning |\n|---|---|---|\n{rows}"
+
+
+def _json_words(schema: JsonSchemaValue) -> str:
+    match schema:
+        case {"anyOf": [{"type": kind}, {"type": "null"}]}:
+            return f"{kind}, may be left out"
+        case {"enum": [*names]}:
+            return ", ".join(f"`{name}`" for name in names)
+        case {"$ref": "#/$defs/Usage"}:
+            return ", ".join(f"`{name}`" for name in Usage.__slots__)
+        case {"type": str(kind)}:
+            return kind
+        case _:
+            return "any JSON"
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 _ERRORS = """\
@@ -165,7 +218,7 @@ def _status(error: type[ChatError]) -> str:
     return "an event" if error.status == 200 else f"{error.status}; over a WebSocket an event"
 
 
-def _when(error: type[Exception]) -> str:
+def _when(error: type[object]) -> str:
     """Say what the class says of itself, without where that comes from."""
     text = " ".join(inspect.cleandoc(error.__doc__ or "").split())
     return re.sub(r" (Source|Shape): .*$", "", text)

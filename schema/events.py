@@ -177,7 +177,7 @@ class TextChunk(_Event):
     """One fragment of assistant text; concatenating all of a turn gives the answer."""
 
     type: Literal["text_chunk"] = "text_chunk"
-    content: str
+    content: str = Field(description="The fragment, to be joined as it is.")
 
 
 class Done(_Event):
@@ -219,8 +219,8 @@ class RunStarted(_Event):
     """Live: the run has its conversation's lease and begins to work."""
 
     type: Literal["run_started"] = "run_started"
-    run_id: str
-    conversation_id: str
+    run_id: str = Field(description="The run, by which its events can be read again.")
+    conversation_id: str = Field(description="The conversation that it belongs to.")
 
 
 class EntryStored(_Event):
@@ -228,21 +228,21 @@ class EntryStored(_Event):
 
     type: Literal["entry"] = "entry"
     entry_seq: int = Field(description="The entry's number in its conversation, from 1.")
-    kind: EntryKind
+    kind: EntryKind = Field(description="What the entry is.")
 
 
 class UsageReported(_Event):
     """Live: tokens of the turn so far, after each round."""
 
     type: Literal["usage"] = "usage"
-    usage: Usage
+    usage: Usage = Field(description="Tokens over all rounds so far; 0 when not reported.")
 
 
 class Resync(_Event):
     """The cursor lies beyond what was stored: drop what you have and read this instead."""
 
     type: Literal["resync"] = "resync"
-    run_id: str
+    run_id: str = Field(description="The run.")
     status: str = Field(description="The run's status.")
     last_seq: int = Field(description="The number of the last stored event.")
     entries: SkipValidation[list[Json]] = Field(description="The entries the run has stored.")
