@@ -11,13 +11,19 @@ any model. Each completion reads the messages anew and goes through four stages:
 What is where, from the bottom up:
 
     english  the lists of words, and word forms: all that is known before a question is read
+    terms    the words that ask for figures: average, most, longest, per, sorted by
     asks     what kind of message it is: a question, a greeting, a request to change something
     parse    the message cut into words, numbers, dates, comparisons and ties
     facts    what the tool results of this turn have said: managers, paths, pages
+    figures  words that ask for a figure or an order, found among the pieces
     match    how well words name a field, and how well a value fits one
+    subject  whose rows are asked for
     segment  which words are names of the schema, and which are values
     places   which fields in reach of the noun may hold a value
+    asked    what is to be worked out: measures, groups, order, ranked rows
     frame    the question being read: which words have found a place, or the problem that stops it
+    columns  the fields that figures are of
+    tally    figures of the sentence: what to measure, group, rank or sort, and by what
     amounts  numbers, dates and units become conditions
     resolve  gaps, values, columns; every word accounted for
     probe    values looked for in the data before they become filters
@@ -25,6 +31,8 @@ What is where, from the bottom up:
     lookup   questions that name no manager: rows looked for by name
     plan     the next step, within the calls that are allowed
     suggest  questions to ask instead
+    phrases  values, rows and filters in words
+    sums     figures in words
     word     outcomes in words
 
 Text in rows is shown, never read: only the question and the schema decide what is asked for.

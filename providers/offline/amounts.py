@@ -42,7 +42,7 @@ class Amounts:
     def place_compared(self) -> None:
         """Place the amounts that are compared."""
         for index, segment in enumerate(self.frame.segments):
-            if isinstance(segment, Compare):
+            if isinstance(segment, Compare) and index not in self.frame.used:
                 self._compare(index, segment)
 
     def _compare(self, index: int, compare: Compare) -> None:

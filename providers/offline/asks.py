@@ -21,6 +21,7 @@ Intent = Literal[
 ]
 
 _YES_OR_NO = frozenset("is are do does did has have was were any".split())
+_COUNTING = {("how", "many"), ("number", "of"), ("in", "total")}
 _ASKING = frozenset("which what whose who".split())
 _OPENING_LINKS = frozenset("and or but then plus".split())
 _MORE = frozenset("more next again others rest".split())
@@ -35,7 +36,7 @@ def intent_of(words: Sequence[str]) -> Intent:
     if _follows(words):
         return "follow"
     pairs = set(pairwise(words))
-    if ("how", "many") in pairs or ("number", "of") in pairs or words[:1] == ["count"]:
+    if pairs & _COUNTING or words[:1] == ["count"]:
         return "count"
     return "exists" if words and words[0] in _YES_OR_NO else "list"
 

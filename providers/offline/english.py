@@ -47,7 +47,9 @@ LEAD_TIES: dict[str, frozenset[str]] = {
 }
 """Words that are empty behind certain words that lead in: "look for", "want to know"."""
 
-FILLER = _words("records record rows row entries entry data available exist exists existing")
+FILLER = _words(
+    "records record rows row entries entry data available exist exists existing one ones"
+)
 """Words for rows in general; they say nothing unless the schema has them as names."""
 
 CHAT = FILLER | _words(
@@ -253,6 +255,7 @@ SPELLINGS: dict[str, str] = {
 
 _MONTHS = """january february march april may june july august september october november
     december""".split()
+MONTH_NAMES = tuple(month.capitalize() for month in _MONTHS)
 MONTHS: dict[str, int] = {
     spelling: number
     for number, name in enumerate(_MONTHS, start=1)

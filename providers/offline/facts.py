@@ -15,7 +15,8 @@ from pydantic import Field as Named
 from providers.base import Message, ToolCallEvent
 from schema.events import JsonObject
 
-SEARCH, SCHEMA, PATH, QUERY = "search_managers", "get_manager_schema", "find_path", "query"
+SEARCH, SCHEMA, PATH = "search_managers", "get_manager_schema", "find_path"
+QUERY, AGGREGATE = "query", "aggregate"
 
 
 def _or_empty(value: object) -> object:
@@ -115,9 +116,9 @@ class Facts:
     is_refused: bool = False
     calls: int = 0
 
-    def page(self, args: JsonObject) -> _Answer | None:
+    def page(self, args: JsonObject, tool: str = QUERY) -> _Answer | None:
         """Return what a query found; None if it was not asked."""
-        return self.pages.get(call_key(QUERY, args))
+        return self.pages.get(call_key(tool, args))
 
     def learn(self, call: ToolCallEvent, content: str) -> None:
         """Take in one tool result."""
@@ -127,12 +128,12 @@ class Facts:
         if call.name == SCHEMA:
             self.detailed.add(str(call.args.get("manager")))
         try:
-            self._take(call, content)
+            self._take(call, key, content)
         except ValidationError:
             self.is_refused = True
             self.pages[key] = "refused"
 
-    def _take(self, call: ToolCallEvent, content: str) -> None:
+    def _take(self, call: ToolCallEvent, key: str, content: str) -> None:
         match call.name:
             case "search_managers":
                 for manager in _SEARCHED.validate_json(content):
@@ -151,8 +152,8 @@ class Facts:
                 path = _Path.model_validate_json(content)
                 pair = (str(call.args.get("from_manager")), str(call.args.get("to_manager")))
                 self.paths[pair] = tuple(hop.name for hop in path.hops) if path.found else None
-            case "query":
-                self.pages[call_key(QUERY, call.args)] = Page.model_validate_json(content)
+            case "query" | "aggregate":
+                self.pages[key] = Page.model_validate_json(content)
             case _:
                 pass
 

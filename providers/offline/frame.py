@@ -12,7 +12,8 @@ from providers.offline.facts import Facts
 from providers.offline.match import Condition, hint_score, is_amount
 from providers.offline.parse import Cue, Question
 from providers.offline.places import Places
-from providers.offline.segment import Mention, Segment, Subject, read_segments
+from providers.offline.segment import Mention, Segment, read_segments
+from providers.offline.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class Stuck(Exception):
         self.problem = Problem(kind, word, tuple(options))
 
 
+class Wanting(Exception):
+    """Reading the question goes on when more schemas are known."""
+
+
 class Frame:
     """The segments of one question; ``used`` are those that have a place."""
 
@@ -45,6 +50,12 @@ class Frame:
         self.is_by_field = subject.start < 0
         self.used: set[int] = set()
         self.conditions: list[Condition] = []
+
+    def want(self, name: str) -> None:
+        """Ask for a schema that the reading needs, if it was not asked for. Raises: Wanting."""
+        if name not in self.facts.detailed:
+            self.places.wanted.append(name)
+            raise Wanting
 
     def at(self, index: int) -> Segment | None:
         """Return the segment at a place, None beyond the ends."""

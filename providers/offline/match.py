@@ -33,6 +33,12 @@ Not at all, by "called", as a row of it, before it, by "of" or "by", by "in" or 
 """
 
 _CODE = re.compile(r"(?=.*[A-Z0-9])[A-Z0-9][A-Z0-9_.-]{0,15}")
+_UNITS = """seconds minutes hours days feet inches miles metres meters kilometres kilometers euros
+    dollars pounds degrees percent mph knots millibars grams kilograms tonnes litres liters"""
+_UNIT = re.compile(
+    rf"\bin (?P<unit>(?:{'|'.join(_UNITS.split())})"
+    r"(?: per [a-z]+(?: [a-z]+)?| Fahrenheit| Celsius)?)(?=$|[,;.])"
+)
 _ZONE = re.compile(r"[A-Z]\w+/[A-Z]\w+")
 
 
@@ -156,6 +162,27 @@ def best_field(
     return manager.fields[min(ranked)[3]] if ranked else None
 
 
+def best_level(words: Sequence[str], manager: Manager) -> int:
+    """Say how well words name any field of a manager."""
+    levels = (field_level(words, f.name, f.description) for f in manager.fields)
+    return max(levels, default=0)
+
+
+def absent_if(word: str, manager: Manager) -> tuple[str, ...]:
+    """Return the fields that are null, and only null, for rows that a word describes.
+
+    Their descriptions say so, as in "null if cancelled". All of them are null then.
+    """
+    clause = re.compile(rf"\bnull (?:if|when) {re.escape(word)}(?=$|[,;.])", re.IGNORECASE)
+    return tuple(f.name for f in manager.fields if f.nullable and clause.search(f.description))
+
+
+def unit_of(field: Field) -> str:
+    """Return the unit that a description names at the end of a clause, such as minutes, or ""."""
+    found = _UNIT.search(field.description) if field.type in NUMERIC else None
+    return found["unit"] if found else ""
+
+
 def named_relation(words: Sequence[str], manager: Manager) -> Relation | None:
     """Return the relation of exactly that name."""
     return next((r for r in manager.relations if field_level(words, r.name, "") == 3), None)
@@ -214,9 +241,14 @@ def candidates(text: str, hints: frozenset[str], scope: Scope, bond: Bond) -> li
         score, fits = _shape_score(text, field, scope.manager, is_name=field is known_by)
         if field is known_by:
             score += _name_bias(bond, scope)
-        score += hint - scope.hops + (8.0 if choice is not None else 0.0)
+        # "BOEING planes": a description may give the value itself, as in "such as BOEING".
+        is_given = bond == "kind" and bool(whole_words(text).search(field.description))
+        score += hint - scope.hops + (8.0 if choice is not None else 0.0) + (5.0 * is_given)
         sure = (
-            choice is not None or (hint > 0 and fits) or bool(_ZONE.fullmatch(text) and score > 4)
+            choice is not None
+            or is_given
+            or (hint > 0 and fits)
+            or bool(_ZONE.fullmatch(text) and score > 4)
         )
         if bond == "place" and not sure and not code and field is not known_by:
             # "In Chicago" is no time zone, and no other text that only happens to have the word.

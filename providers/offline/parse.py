@@ -116,10 +116,10 @@ class Mark:
     """A word of structure.
 
     ``missing`` and ``unset``: without; ``not``: exclusion; ``or``, ``and``: links; ``their``: a
-    column; ``both``: more than one related row at once.
+    column; ``both``: more than one related row at once; ``count``: the number of rows.
     """
 
-    kind: Literal["missing", "unset", "not", "or", "and", "their", "both"]
+    kind: Literal["missing", "unset", "not", "or", "and", "their", "both", "count"]
     text: str = field(default="", compare=False)
 
 
@@ -203,9 +203,10 @@ _Phrases = dict[tuple[str, ...], tuple[Piece, ...]]
 
 def _phrases() -> _Phrases:
     found: _Phrases = {
-        ("number", "of"): (),
-        ("total", "number", "of"): (),
-        ("in", "total"): (),
+        ("number", "of"): (Mark("count"),),
+        ("total", "number", "of"): (Mark("count"),),
+        **{("in", word): () for word in ("total", "all")},
+        **{("on", word): () for word in ("record", "file")},
         ("how", "much"): (),
         **{(who, have): () for who in ("we", "you", "i") for have in ("have", "got")},
         ("and",): (Mark("and"),),
@@ -422,7 +423,7 @@ class _Reader:
             if words in TRAILING and self.pieces and isinstance(self.pieces[-1], Number):
                 self.pieces.insert(-1, Compare(TRAILING[words]))
                 return length
-            if words in _PHRASES:
+            if words in _PHRASES and not self._is_measure(words, position + length):
                 said = " ".join(t.text for t in window)
                 self.pieces += [
                     replace(p, text=said) if isinstance(p, (Mark, Cue, Compare)) else p
@@ -430,6 +431,11 @@ class _Reader:
                 ]
                 return length
         return 0
+
+    def _is_measure(self, words: tuple[str, ...], end: int) -> bool:
+        """Tell "the maximum of the prices" from "with a maximum of 5"."""
+        is_limit = self._has(end) and self.tokens[end].kind == "number"
+        return words in {("maximum", "of"), ("minimum", "of")} and not is_limit
 
 
 def _number(text: str, *, joined: bool = False) -> Number:

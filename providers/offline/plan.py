@@ -5,10 +5,13 @@ itself. Look-ups that don't depend on each other go out together; a call is neve
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from providers.offline.facts import PATH, QUERY, SCHEMA, SEARCH, Facts, Page
+from providers.offline.asked import Figures, Rank
+from providers.offline.facts import AGGREGATE, PATH, QUERY, SCHEMA, SEARCH, Facts, Page
 from providers.offline.frame import Problem
 from providers.offline.lookup import look_up
+from providers.offline.match import Condition
 from providers.offline.parse import Question
 from providers.offline.probe import Hit, settle
 from providers.offline.resolve import Resolved, resolve
@@ -19,8 +22,10 @@ from providers.offline.steps import (
     NotThere,
     Step,
     Trouble,
+    aggregate_args,
     label,
     query_args,
+    value_of,
 )
 from schema.events import JsonObject
 
@@ -28,6 +33,7 @@ MAX_CALLS = 8
 """Reads of one answer; the default budget of a message allows as many."""
 
 _UNREAD = frozenset({"greeting", "help", "change", "follow", "foreign"})
+_NOTHING = Page(data=[], total_count=0)
 _CATALOGUE = "what data do you have"
 
 
@@ -120,13 +126,63 @@ def _ask(resolved: Resolved, hits: Sequence[Hit], facts: Facts) -> Step:
         return _trouble("both", said, resolved)
     others = tuple((label(h.place.path), o) for h in hits for o in h.others)
     taken = tuple((h.said, h.condition.said) for h in hits if h.is_partial)
-    args = query_args(resolved, conditions)
+    found = Found(resolved, conditions, _NOTHING, others, taken)
+    match resolved.asked:
+        case Figures() as figures:
+            return _ask_figures(found, figures, facts)
+        case Rank() as rank:
+            return _ask_ranked(found, rank, facts)
+        case None:
+            return _ask_rows(found, facts)
+
+
+def _ask_rows(found: Found, facts: Facts) -> Step:
+    args = query_args(found.resolved, found.conditions)
     plain: JsonObject = {key: args[key] for key in ("manager", "filters") if key in args}
     for query in (args, plain):
         page = facts.page(query)
         if page is None:
             return [Call(QUERY, query)]
         if isinstance(page, Page):
-            return Found(resolved, conditions, page, others, taken)
+            return replace(found, page=page)
         # Refused: ask once more in the plainest form, in case our choice of fields was at fault.
-    return _trouble("refused", resolved=resolved)
+    return _trouble("refused", resolved=found.resolved)
+
+
+def _ask_figures(found: Found, figures: Figures, facts: Facts) -> Step:
+    args = aggregate_args(found.resolved, figures, found.conditions)
+    page = facts.page(args, AGGREGATE)
+    if page is None:
+        return [Call(AGGREGATE, args)]
+    if isinstance(page, Page):
+        return replace(found, page=page)
+    return _trouble("refused", resolved=found.resolved)
+
+
+def _ask_ranked(found: Found, rank: Rank, facts: Facts) -> Step:
+    """Ask for rows in order; those without a value have no place in a ranking."""
+    present = Condition(rank.path, "isnull", False)
+    needed = rank.top is not None and (rank.field.nullable or len(rank.path) > 1)
+    is_there = any(c.path == rank.path and c.value is not None for c in found.conditions)
+    filters = (*found.conditions, present) if needed and not is_there else found.conditions
+    args = query_args(found.resolved, filters)
+    page = facts.page(args)
+    if page is None:
+        return [Call(QUERY, args)]
+    if not isinstance(page, Page):
+        return _trouble("refused", resolved=found.resolved)
+    found = replace(found, page=page)
+    best = value_of(page.data[0], rank.path) if page.data else None
+    if rank.top != 1 or page.total_count <= len(page.data):
+        return found
+    if best != value_of(page.data[-1], rank.path):
+        return found
+    # All rows of the page share the value: count them.
+    tied = query_args(
+        replace(found.resolved, asked=None, intent="count"),
+        (*found.conditions, Condition(rank.path, "", best)),
+    )
+    count = facts.page(tied)
+    if count is None:
+        return [Call(QUERY, tied)]
+    return replace(found, tied=count.total_count) if isinstance(count, Page) else found

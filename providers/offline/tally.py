@@ -1,0 +1,512 @@
+"""Figures of a sentence: which segments ask to measure, group, rank or sort, and by what.
+
+What belongs to a figure is taken out of the sentence; the rest are conditions, as in a list.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from providers.offline.asked import Figures, Group, Having, Measure, Rank, is_moment
+from providers.offline.columns import (
+    coarser,
+    field_of,
+    field_of_related,
+    group_of,
+    is_amount,
+    own_field,
+    parts_of_date,
+)
+from providers.offline.english import VERBS, singular, split_name
+from providers.offline.facts import Field
+from providers.offline.figures import Best, By, Direction, Op, Part
+from providers.offline.frame import Frame, Stuck
+from providers.offline.match import (
+    NUMERIC,
+    TEMPORAL,
+    hint_score,
+    unit_of,
+)
+from providers.offline.parse import Compare, Cue, Mark, Number
+from providers.offline.segment import Absent, Mention, Value
+from providers.offline.terms import ANY_MEASURE, BAD, GOOD
+
+_TIES = frozenset({"of", "with", "by", "for", "in"})
+
+
+@dataclass(slots=True)
+class _Top:
+    """A superlative that was read: what it ranks by, and how many are asked for."""
+
+    at: int
+    best: Best
+    measure: Measure | None = None
+    count: int | None = None
+    is_own: bool = False
+
+
+@dataclass(slots=True)
+class _Read:
+    """What the segments have given so far."""
+
+    measures: list[Measure] = field(default_factory=list[Measure])
+    groups: list[Group] = field(default_factory=list[Group])
+    top: _Top | None = None
+    direction: Direction | None = None
+    sort: Measure | None = None
+    sorts_groups: bool = False
+    present: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    having_at: int = 0
+    is_headed: bool = False
+    having: Having | None = None
+
+
+class Tally:
+    """Reads the figures of one frame."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.read_ = _Read()
+
+    def read(self) -> Figures | Rank | None:
+        """Return what is to be worked out, None if nothing is. Raises: Stuck."""
+        if not any(self._asks(i) for i in range(len(self.frame.segments))):
+            return None
+        self._directions()
+        for index, segment in enumerate(self.frame.segments):
+            if isinstance(segment, Best) and index not in self.frame.used:
+                self._best(index, segment)
+        for index, segment in enumerate(self.frame.segments):
+            if isinstance(segment, Op) and index not in self.frame.used:
+                self.read_.measures += self._measured(index, segment)
+        for index in range(len(self.frame.segments)):
+            if self._is_by(index) and index not in self.frame.used:
+                self._by(index)
+        self._count_of_groups()
+        return self._together()
+
+    def _asks(self, index: int) -> bool:
+        is_figure = isinstance(self.frame.at(index), (Op, Best, By, Direction))
+        return is_figure or self._is_by(index) or self._is_count_of_groups(index)
+
+    def _is_by(self, index: int) -> bool:
+        """Tell "by airline", a group, from "by airline B6", a condition."""
+        here, following = self.frame.at(index), self.frame.at(index + 1)
+        if isinstance(here, By):
+            return True
+        if not isinstance(here, Cue) or here.text.lower() != "by":
+            return False
+        if isinstance(following, (Part, Op)) or _is_count(following):
+            return True
+        behind = self.frame.at(index + 2)
+        is_held = isinstance(behind, (Value, Number)) and behind.joined
+        return isinstance(following, Mention) and not is_held and not isinstance(behind, Compare)
+
+    def _directions(self) -> None:
+        for index, segment in enumerate(self.frame.segments):
+            if isinstance(segment, Direction):
+                if self.read_.direction:
+                    raise Stuck("calculation", segment.text)
+                self.frame.used.add(index)
+                self.read_.direction = segment
+
+    # --- superlatives -----------------------------------------------------------------------------
+
+    def _best(self, index: int, best: Best) -> None:
+        if self.read_.top:
+            raise Stuck("calculation", best.text)
+        self.frame.used.add(index)
+        self.read_.top = top = _Top(index, best)
+        before, behind = self.frame.at(index - 1), index + 1
+        if isinstance(before, Number) and _is_whole(before):
+            self.frame.used.add(index - 1)
+            top.count = int(before.value)
+        elif isinstance(number := self.frame.at(behind), Number) and _is_whole(number):
+            self.frame.used.add(behind)
+            top.count, behind = int(number.value), behind + 1
+        is_count = best.is_count
+        if _is_count(self.frame.at(behind)):
+            self.frame.used.add(behind)
+            is_count, behind = True, behind + 1
+        self._of_best(top, behind, is_count=is_count)
+        if isinstance(tie := self.frame.at(index - 1), Cue) and tie.kind == "with":
+            self.frame.used.add(index - 1)
+
+    def _of_best(self, top: _Top, at: int, *, is_count: bool) -> None:
+        """Find what a superlative ranks by, from what stands behind it."""
+        target = self.frame.at(at)
+        if isinstance(target, Op):
+            measures = self._measured(at, target)
+            top.measure = measures[0]
+            self.read_.measures += measures
+        elif is_count and self._leads_to_subject(at):
+            top.measure = Measure("count")
+        elif top.best.is_frequent and isinstance(target, Mention) and not target.is_subject:
+            top.measure = Measure("count")
+            self.read_.groups.append(group_of(self.frame, target))
+            self.read_.present.append(target.path)
+            self.read_.is_headed = True
+            self._take(at)
+        elif isinstance(target, Mention) and target.field and self._ranks_by(target, top.best):
+            path, found = field_of(self.frame, target, ordered=True)
+            if not _fits(top.best, found):
+                raise Stuck("measure", top.best.text)
+            self._take(at)
+            top.measure = Measure("max" if top.best.descending else "min", path, found)
+        elif is_count:
+            raise Stuck("calculation", top.best.text)
+        elif top.best.hints or top.best.is_recent:
+            if isinstance(target, (Value, Cue)) and (hints := VERBS.get(_said(target))):
+                # "The highest priced part" is not the tallest.
+                self.frame.used.add(at)
+                top.best = replace(top.best, hints=hints)
+            path, found = own_field(self.frame, top.best)
+            top.is_own = True
+            top.measure = Measure("max" if top.best.descending else "min", path, found)
+
+    def _leads_to_subject(self, at: int) -> bool:
+        """Tell "most flights" and "most cancelled flights"."""
+        while isinstance(self.frame.at(at), (Value, Absent)):
+            at += 1
+        found = self.frame.at(at)
+        return isinstance(found, Mention) and found.is_subject
+
+    def _ranks_by(self, mention: Mention, best: Best) -> bool:
+        """Tell "longest delay" from "top five manufacturers"."""
+        is_ordered = mention.field is not None and mention.field.type in NUMERIC | TEMPORAL
+        return is_ordered or bool(best.hints or best.is_count)
+
+    # --- measures ---------------------------------------------------------------------------------
+
+    def _measured(self, index: int, op: Op) -> list[Measure]:
+        """Read "average and maximum price", "total number of flights", "average price"."""
+        ops, at = [op], index + 1
+        self.read_.having_at = self.read_.having_at or index
+        self.frame.used.add(index)
+        while isinstance(self.frame.at(at), (Op, Mark)) or self._is_tie(at):
+            segment = self.frame.at(at)
+            if isinstance(segment, Mark) and segment.kind not in {"and", "count"}:
+                break
+            if isinstance(segment, Op):
+                ops.append(segment)
+            if _is_count(segment) and op.op not in {"sum", "count_distinct"}:
+                raise Stuck("calculation", op.text)
+            self.frame.used.add(at)
+            at += 1
+        target = self.frame.at(at)
+        if isinstance(target, Mention) and target.is_subject:
+            if op.op == "sum":
+                return [Measure("count")]
+            if op.op == "count_distinct":
+                return []
+            return self._measured_behind(at, ops)
+        found = self._fields_at(at, ops)
+        return [Measure(o.op, path, f) for path, f in found for o in ops]
+
+    def _measured_behind(self, at: int, ops: Sequence[Op]) -> list[Measure]:
+        """Read "the average plane's seats" and "average flight distance"."""
+        behind = self.frame.at(at + 1)
+        if isinstance(behind, Mention) and behind.field and behind.joined:
+            return [Measure(o.op, path, f) for path, f in self._fields_at(at + 1, ops) for o in ops]
+        raise Stuck("calculation", ops[0].text)
+
+    def _is_tie(self, at: int) -> bool:
+        found = self.frame.at(at)
+        return isinstance(found, Cue) and found.kind == "of"
+
+    def _fields_at(self, at: int, ops: Sequence[Op]) -> list[tuple[tuple[str, ...], Field]]:
+        target = self.frame.at(at)
+        if isinstance(target, Value):
+            found = [field_of_related(self.frame, target, ops[0])]
+            self.frame.used.add(at)
+        elif isinstance(target, Mention):
+            found = [self._measured_field(target, ops)]
+            self._take(at)
+        else:
+            raise Stuck("calculation", ops[0].text)
+        while isinstance(self.frame.at(at + 1), Mark):
+            more = self.frame.at(at + 2)
+            if not isinstance(more, Mention) or not more.field or more.field.type not in NUMERIC:
+                break
+            found.append(self._measured_field(more, ops))
+            self._take(at + 2)
+            at += 2
+        self._having(at + 1, Measure(ops[0].op, *found[0]))
+        return found
+
+    def _measured_field(self, mention: Mention, ops: Sequence[Op]) -> tuple[tuple[str, ...], Field]:
+        if all(op.op == "count_distinct" for op in ops):
+            group = group_of(self.frame, mention)
+            return group.path, group.field
+        return field_of(self.frame, mention, ordered=all(op.op in {"max", "min"} for op in ops))
+
+    def _having(self, at: int, measure: Measure) -> None:
+        """Read "with an average price over 5" as a condition on each group."""
+        compare, number = self.frame.at(at), self.frame.at(at + 1)
+        if not isinstance(compare, Compare):
+            return
+        if (
+            not isinstance(number, Number)
+            or number.more
+            or isinstance(self.frame.at(at + 2), Compare)
+        ):
+            raise Stuck("unread", compare.text)
+        unit = self.frame.at(at + 2)
+        own = unit_of(measure.field) if measure.field else ""
+        if number.unit:
+            raise Stuck("unread", number.text)
+        if isinstance(unit, Cue) and unit.is_verb:
+            if singular(unit.kind) != singular(own):
+                raise Stuck("unread", unit.text)
+            self.frame.used.add(at + 2)
+        self.frame.used |= {at, at + 1}
+        lookup = "" if compare.op == "eq" else compare.op
+        self.read_.having = Having(measure, lookup, number.value, number.text)
+
+    def _is_count_of_groups(self, index: int) -> bool:
+        """Tell "airlines with more than 50,000 flights" from a number of something else."""
+        counted = self.frame.at(index + 2)
+        is_subject = isinstance(counted, Mention) and counted.is_subject
+        is_compared = isinstance(self.frame.at(index), Compare) and index not in self.frame.used
+        return is_compared and is_subject and self._head(index) is not None
+
+    def _count_of_groups(self) -> None:
+        index = next(
+            (i for i in range(len(self.frame.segments)) if self._is_count_of_groups(i)), -1
+        )
+        if index >= 0:
+            self.read_.groups.append(self._taken_head(index))
+            self._having(index, Measure("count"))
+
+    # --- groups -----------------------------------------------------------------------------------
+
+    def _by(self, index: int) -> None:
+        """Read what stands behind "by" or "per": groups, or what to sort by."""
+        by = self.frame.segments[index]
+        is_sort = isinstance(by, By) and by.is_sort
+        self.frame.used.add(index)
+        at = index + 1
+        if _is_count(self.frame.at(at)):
+            self.frame.used.add(at)
+            if not self._leads_to_subject(at + 1):
+                raise Stuck("calculation", "number of")
+            self._sort(index, Measure("count"))
+            return
+        counted = self.frame.mention(at)
+        if counted and counted.is_subject and self._head(index):
+            self._sort(index, Measure("count"))
+            return
+        if isinstance(op := self.frame.at(at), Op):
+            measures = self._measured(at, op)
+            self.read_.measures += measures
+            self._sort(index, measures[0] if measures else Measure("count"))
+            return
+        while True:
+            self._by_one(at, is_sort=is_sort)
+            following = self.frame.at(at + 2)
+            is_field = isinstance(following, (Mention, Part)) and not self._is_by(at + 1)
+            if not isinstance(self.frame.at(at + 1), Mark) or not is_field:
+                return
+            self.frame.used.add(at + 1)
+            at += 2
+
+    def _by_one(self, at: int, *, is_sort: bool) -> None:
+        target = self.frame.at(at)
+        if isinstance(target, Part):
+            self.frame.used.add(at)
+            self.read_.groups += parts_of_date(self.frame, target.name)
+        elif isinstance(target, Mention) and is_amount(self.frame, target):
+            path, found = field_of(self.frame, target, ordered=True)
+            self._take(at)
+            self._by_amount(at, Measure("max", path, found), is_sort=is_sort)
+        elif isinstance(target, Mention) and is_sort and target.field:
+            self._take(at)
+            self.read_.sort = Measure("max", target.path, target.field)
+        elif isinstance(target, Mention):
+            group = group_of(self.frame, target)
+            self._take(at)
+            self.read_.groups += [*coarser(self.frame, group), group]
+        else:
+            said = target.said if isinstance(target, Value) else ""
+            raise Stuck("ungrouped", said)
+
+    def _by_amount(self, at: int, measure: Measure, *, is_sort: bool) -> None:
+        """Read "by price": an order if the question ranks or sorts, else it may be a group."""
+        top = self.read_.top
+        if top and top.measure is None:
+            top.measure = replace(measure, op="max" if top.best.descending else "min")
+        elif is_sort or self.read_.direction:
+            self.read_.sort = measure
+        elif isinstance(self.frame.at(at - 1), By) and measure.field:
+            self.read_.groups.append(Group(measure.path, measure.field))
+        else:
+            name = measure.path[-1]
+            options = (f"sorted by {name}", f"counted per {name}")
+            raise Stuck("which", f"by {name}", options)
+
+    def _sort(self, index: int, measure: Measure) -> None:
+        """Take a measure of groups to sort by, and the groups that stand before it."""
+        if not self.read_.groups and self._head(index):
+            self.read_.groups.append(self._taken_head(index))
+        if top := self.read_.top:
+            top.measure = top.measure or measure
+        self.read_.sort, self.read_.sorts_groups = measure, True
+
+    def _head(self, index: int) -> Mention | None:
+        """Return what stands before "with the most flights" or "by average delay", to be ranked."""
+        at = index - 1
+        while isinstance(tie := self.frame.at(at), (Cue, Number)) or at in self.frame.used:
+            if isinstance(tie, Cue) and tie.kind not in _TIES:
+                return None
+            at -= 1
+        found = self.frame.mention(at)
+        return found if found and not found.is_subject and at not in self.frame.used else None
+
+    def _taken_head(self, index: int) -> Group:
+        at = index - 1
+        while self.frame.mention(at) is None:
+            self.frame.used.add(at)
+            at -= 1
+        mention = self.frame.mention(at)
+        number = self.frame.at(at - 1)
+        if isinstance(number, Number) and _is_whole(number) and self.read_.top:
+            self.frame.used.add(at - 1)
+            self.read_.top.count = int(number.value)
+        assert mention is not None
+        group = group_of(self.frame, mention)
+        self._take(at)
+        self.read_.is_headed = True
+        if mention.target or group.field.nullable:
+            # "The supplier with the most parts" is one, and not the lack of one.
+            self.read_.present.append(mention.path)
+        return group
+
+    def _take(self, at: int) -> None:
+        """Mark a mention as placed, with the plain ties before it and the relation it is of."""
+        self.frame.used.add(at)
+        mention = self.frame.mention(at)
+        for before in self.frame.cues_before(at):
+            cue = self.frame.segments[before]
+            if isinstance(cue, Cue) and cue.kind in _TIES:
+                self.frame.used.add(before)
+        for index, other in enumerate(self.frame.segments[:at]):
+            if mention and isinstance(other, Mention) and other.target and other.path:
+                if mention.field and mention.path[:-1] == other.path:
+                    self.frame.used.add(index)
+
+    # --- together ---------------------------------------------------------------------------------
+
+    def _together(self) -> Figures | Rank | None:
+        read, top = self.read_, self.read_.top
+        if top and top.measure and not read.groups and not top.is_own and self._head(top.at):
+            read.groups.append(self._taken_head(top.at))
+        if read.having and not read.groups and self._head(read.having_at):
+            read.groups.append(self._taken_head(read.having_at))
+        if read.groups:
+            return self._grouped()
+        if top or read.sort or read.direction:
+            return self._ranked()
+        if not read.measures:
+            return None
+        if read.having:
+            raise Stuck("unread", read.having.said)
+        single = read.measures[0]
+        is_extreme = single.op in {"max", "min"} and len(read.measures) == 1
+        if is_extreme and single.field and self.frame.question.intent != "count":
+            said = "highest" if single.op == "max" else "lowest"
+            return Rank(single.path, single.field, single.op == "max", said, 1)
+        return Figures(tuple(dict.fromkeys(read.measures)))
+
+    def _grouped(self) -> Figures:
+        read, top = self.read_, self.read_.top
+        if read.sort and read.sort not in read.measures and not read.sorts_groups:
+            raise Stuck("calculation", f"sorted by {read.sort.path[-1]}")
+        first = read.measures[0] if read.measures else Measure("count")
+        wanted = [read.having.measure] if read.having else list[Measure]()
+        by = (top.measure or first) if top else (read.sort or (wanted or [first])[0])
+        measures = tuple({m.key: m for m in (*read.measures, *wanted, by)}.values())
+        said, limit = "", None
+        if top:
+            best = top.best
+            count = "most" if best.descending else "fewest"
+            said = count if by.op == "count" else best.text
+            # "The longest distance per carrier" is asked of every carrier.
+            limit = top.count or (1 if read.is_headed else None)
+        is_ordered = top or read.direction or read.sort or not read.groups[-1].is_in_time
+        descending = top.best.descending if top else self._is_descending(by, default=True)
+        order = (by.key, descending) if is_ordered else None
+        self._close()
+        groups = tuple({group.key: group for group in read.groups}.values())
+        return Figures(measures, groups, order, limit, said, read.having, tuple(read.present))
+
+    def _close(self) -> None:
+        """Take the verb that closes "how many parts does each supplier deliver"."""
+        last = len(self.frame.segments) - 1
+        verb = self.frame.segments[last]
+        if last in self.frame.used or not self.frame.question.asks_do:
+            return
+        if isinstance(verb, Value) and verb.said.islower():
+            verb = Cue(verb.said, verb.said)
+        if isinstance(verb, Cue):
+            is_had = verb.kind == "with"
+            if is_had or self.frame.is_explained(verb, self.read_.groups[-1].path):
+                self.frame.used.add(last)
+
+    def _ranked(self) -> Rank:
+        read, top = self.read_, self.read_.top
+        if read.measures and any(m.op not in {"max", "min"} for m in read.measures):
+            raise Stuck("calculation", top.best.text if top else "sorted")
+        measure = (top.measure if top else None) or read.sort
+        text = top.best.text if top else read.direction.text if read.direction else ""
+        if measure is None or measure.field is None or self.frame.question.intent == "count":
+            raise Stuck("measure" if measure is None else "calculation", text)
+        self._say_again(measure.field)
+        if top is None:
+            descending = self._is_descending(measure, default=False)
+            return Rank(measure.path, measure.field, descending, "")
+        descending, said = top.best.descending, top.best.text
+        if top.best.is_recent:
+            said = "latest" if descending else "earliest"
+        elif top.is_own or not top.best.hints:
+            said = "highest" if descending else "lowest"
+        return Rank(measure.path, measure.field, descending, said, top.count or 1)
+
+    def _is_descending(self, measure: Measure, *, default: bool) -> bool:
+        direction = self.read_.direction
+        if direction is None:
+            return default
+        if not direction.is_judged:
+            return direction.descending
+        words = {*split_name(measure.field.name)} if measure.field else set[str]()
+        if bool(words & BAD) == bool(words & GOOD):
+            raise Stuck("which", direction.text, ("highest first", "lowest first"))
+        return direction.descending is bool(words & BAD)
+
+    def _say_again(self, found: Field) -> None:
+        """Take words that say once more what a superlative speaks of: "the oldest plane built"."""
+        for index, segment in enumerate(self.frame.segments):
+            if index in self.frame.used or index + 1 < len(self.frame.segments):
+                continue
+            word = segment.said if isinstance(segment, Value) else ""
+            if word.islower() and hint_score({word}, found.name, found.description) > 0:
+                self.frame.used.add(index)
+
+
+def _fits(best: Best, found: Field) -> bool:
+    """Tell "hottest temperature" from "hottest hour"; anything may be longest or highest."""
+    if best.is_recent:
+        return found.type in TEMPORAL or is_moment(found)
+    if best.text in ANY_MEASURE or not best.hints:
+        return True
+    return hint_score(best.hints, found.name, found.description) > 0
+
+
+def _said(segment: Value | Cue) -> str:
+    return segment.said if isinstance(segment, Value) else segment.text.lower()
+
+
+def _is_count(segment: object) -> bool:
+    return isinstance(segment, Mark) and segment.kind == "count"
+
+
+def _is_whole(number: Number) -> bool:
+    return number.value > 0 and not number.more and not number.unit and number.text.isalnum()
