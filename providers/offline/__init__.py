@@ -50,7 +50,7 @@ from providers.base import (
     ToolCallEvent,
     ToolDefinition,
 )
-from providers.offline.facts import earlier_question, read_turn
+from providers.offline.facts import earlier_questions, read_turn
 from providers.offline.parse import parse
 from providers.offline.plan import plan
 from providers.offline.word import word
@@ -69,7 +69,7 @@ class OfflineProvider:
     ) -> AsyncIterator[ChatEvent]:
         """Ask for the next look-ups, or answer; the same messages always give the same events."""
         text, facts = read_turn(messages)
-        question = parse(text, earlier=earlier_question(messages))
+        question = parse(text, earlier_questions(messages))
         step = plan(question, facts, frozenset(tool.name for tool in tools))
         if isinstance(step, list):
             for number, call in enumerate(step, start=facts.calls + 1):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from providers.offline.english import MOMENTS, split_name
 from providers.offline.facts import Field
 from providers.offline.match import NUMERIC, unit_of
-from providers.offline.terms import PARTS, OpName
+from providers.offline.terms import BAD, GOOD, PARTS, OpName
 from schema.events import Json, JsonObject
 
 
@@ -100,6 +100,28 @@ class Figures:
         """The measure that groups are ranked by."""
         key = self.order[0] if self.order else ""
         return next((m for m in self.measures if m.key == key), self.measures[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing of an earlier figure to change: what is worked out, how many, or which way.
+
+    ``is_judged``: ``descending`` is true for the bad end first.
+    """
+
+    said: str
+    op: OpName | None = None
+    top: int | None = None
+    descending: bool | None = None
+    is_judged: bool = False
+
+
+def from_bad_end(field: Field | None, *, from_bad: bool) -> bool | None:
+    """Tell whether an order from the bad end descends; None where that can't be told."""
+    words = {*split_name(field.name)} if field else set[str]()
+    if bool(words & BAD) == bool(words & GOOD):
+        return None
+    return from_bad is bool(words & BAD)
 
 
 def is_reckoned(field: Field, keys: Sequence[str]) -> bool:

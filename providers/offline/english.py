@@ -47,9 +47,7 @@ LEAD_TIES: dict[str, frozenset[str]] = {
 }
 """Words that are empty behind certain words that lead in: "look for", "want to know"."""
 
-FILLER = _words(
-    "records record rows row entries entry data available exist exists existing one ones"
-)
+FILLER = _words("records record rows row entries entry data available exist exists existing ones")
 """Words for rows in general; they say nothing unless the schema has them as names."""
 
 CHAT = FILLER | _words(
@@ -75,12 +73,22 @@ POLITE = (
 )
 """What may stand before such a verb."""
 
-FOLLOWING = _phrases(
-    "of them|of those|of these|them|they|it|those|these|the same|show more|more please|next page|"
-    "the rest|go on|continue|what about|how about|the others|the other ones|"
-    "the first one|the last one"
+PRONOUNS = _phrases(
+    "of them|of those|of these|of it|they|them|those|these|it|which ones|those ones|these ones"
 )
-"""Ways to lean on an earlier question."""
+"""Ways to speak of what an earlier question found."""
+
+MORE = _phrases("show more|more please|next page|the rest|go on|continue")
+"""Ways to ask for more rows of an earlier answer."""
+
+OTHERS = _phrases("the others|the other ones|the first one|the last one")
+"""Ways to lean on an earlier answer that can't be followed."""
+
+CHANGING = _phrases("what about|how about|the same for|the same")
+"""Ways to ask an earlier question with something else in it."""
+
+LINKS = _words("and or but then plus only")
+"""Words that open what is added to an earlier question."""
 
 FOREIGN = _words(
     """wie viele viel gibt es welche welcher welches sind ist der die das und zeige zeig mir alle

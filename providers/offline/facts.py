@@ -13,10 +13,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, Valida
 from pydantic import Field as Named
 
 from providers.base import Message, ToolCallEvent
+from providers.offline.parse import Said
 from schema.events import JsonObject
 
 SEARCH, SCHEMA, PATH = "search_managers", "get_manager_schema", "find_path"
 QUERY, AGGREGATE = "query", "aggregate"
+SUGGESTED = "\nYou could ask:\n- "
+"""What opens the questions to ask instead, in an answer that is none."""
 
 
 def _or_empty(value: object) -> object:
@@ -163,10 +166,15 @@ def call_key(name: str, args: JsonObject) -> str:
     return name + orjson.dumps(args, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def earlier_question(messages: list[Message]) -> str:
-    """Return what the user said before the current message."""
-    said = [message.content for message in messages if message.role == "user"]
-    return said[-2] if len(said) > 1 else ""
+def earlier_questions(messages: list[Message]) -> list[Said]:
+    """Return what the user said before the current message, oldest first."""
+    said: list[Said] = []
+    for message in messages:
+        if message.role == "user":
+            said.append(Said(message.content))
+        elif said and message.role == "assistant" and SUGGESTED in message.content:
+            said[-1] = Said(said[-1].text, is_refused=True)
+    return said[:-1]
 
 
 def read_turn(messages: list[Message]) -> tuple[str, Facts]:

@@ -47,7 +47,8 @@ class Frame:
         self.manager = subject.manager
         self.places = Places(subject.manager, facts, depth)
         self.own_words = subject.own_words
-        self.is_by_field = subject.start < 0
+        self.is_by_field = not subject.words
+        self.is_part = question.leans in {"change", "open"}
         self.used: set[int] = set()
         self.conditions: list[Condition] = []
 

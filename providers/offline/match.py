@@ -5,7 +5,7 @@ value); only their order matters.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -200,6 +200,27 @@ def foreign_keys(manager: Manager) -> set[str]:
     return {f"{relation.name}_id" for relation in manager.relations}
 
 
+def key_columns(manager: Manager, known: Mapping[str, Manager]) -> frozenset[tuple[str, str]]:
+    """Return columns that hold the keys of related rows, each with its relation."""
+    return frozenset(
+        (f.name, relation.name)
+        for relation in manager.relations
+        if not relation.many
+        for f in manager.fields
+        if f.name == f"{relation.name}_id"
+        or set(split_name(f.name)) <= set(split_name(relation.name))
+        or (relation.target in known and known[relation.target].primary_key == (f.name,))
+    )
+
+
+def is_kin(left: Sequence[str], right: Sequence[str], keys: frozenset[tuple[str, str]]) -> bool:
+    """Tell whether two paths speak of the same: a code, and the name of the row it leads to."""
+    short, long = sorted((tuple(left), tuple(right)), key=len)
+    if short == long or (len(short) > 1 and short[:-1] == long[:-1]):
+        return True
+    return len(short) == 1 and len(long) > 1 and (short[0], long[0]) in keys
+
+
 def is_code_field(field: Field, manager: Manager) -> bool:
     """Tell whether a field holds short codes rather than text."""
     if field.name in manager.primary_key and field.type == "string":
@@ -242,7 +263,7 @@ def candidates(text: str, hints: frozenset[str], scope: Scope, bond: Bond) -> li
         if field is known_by:
             score += _name_bias(bond, scope)
         # "BOEING planes": a description may give the value itself, as in "such as BOEING".
-        is_given = bond == "kind" and bool(whole_words(text).search(field.description))
+        is_given = bond in {"kind", "loose"} and bool(whole_words(text).search(field.description))
         score += hint - scope.hops + (8.0 if choice is not None else 0.0) + (5.0 * is_given)
         sure = (
             choice is not None

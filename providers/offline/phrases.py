@@ -21,11 +21,14 @@ _IN_TIME = {"gt": "after", "gte": "from", "lt": "before", "lte": "up to"}
 def described(conditions: Sequence[Condition]) -> str:
     """Say the filters: " with origin JFK and dest LAX and without dep_time"."""
     parts: list[str] = []
+    is_with = False
     for condition in conditions:
         part = _phrase(condition)
-        if parts and part.startswith("with ") and parts[-1].startswith(("with ", "and ")):
-            part = part.removeprefix("with ")
-        parts.append(part if not parts else f"and {part}")
+        if part.startswith("with ") and is_with:
+            parts.append(f"and {part.removeprefix('with ')}")
+        else:
+            parts.append(f"and {part}" if parts else part)
+        is_with = part.startswith("with ")
     return "".join(f" {part}" for part in parts)
 
 
@@ -45,6 +48,11 @@ def _phrase(condition: Condition) -> str:
         return f"with {named} {'containing ' if contains else ''}{value}"
     words = _IN_TIME if condition.in_time else _COMPARED
     return f"with {named} {words[condition.lookup]} {said}"
+
+
+def sentence(text: str) -> str:
+    """End a sentence, which may end with a name that has a full stop of its own."""
+    return f"{text.removesuffix('.')}."
 
 
 def listed(names: Sequence[str], link: str = "and") -> str:
@@ -79,7 +87,12 @@ def notes_on(found: Found) -> str:
 
 
 def list_rows(
-    page: Page, columns: Sequence[tuple[str, ...]], asked: Iterable[str], manager: Manager
+    page: Page,
+    columns: Sequence[tuple[str, ...]],
+    asked: Iterable[str],
+    manager: Manager,
+    *,
+    skipped: int = 0,
 ) -> str:
     """List the rows of a page, with the columns that tell them apart or were ``asked`` for."""
     asked = set(asked)
@@ -91,8 +104,9 @@ def list_rows(
     ]
     telling = telling[: max(_MAX_CELLS, len(asked) + 1)]
     lines = [_line(row, telling, asked, manager) for row in rows]
-    if page.total_count > len(lines):
-        lines.append(f"… and {page.total_count - len(lines):,} more.")
+    left = page.total_count - skipped - len(lines)
+    if left > 0:
+        lines.append(f"… and {left:,} more.")
     return "\n".join(lines)
 
 

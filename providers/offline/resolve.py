@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from providers.offline.amounts import Amounts
-from providers.offline.asked import Figures, Rank
+from providers.offline.asked import Change, Figures, Rank
 from providers.offline.asks import Intent
 from providers.offline.english import GLUE, singular
 from providers.offline.facts import Facts, Manager
@@ -38,20 +38,34 @@ from providers.offline.tally import Tally
 SHOWN_ROWS = 20
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What an earlier question said of the rows; ``is_added``: on top of a still earlier one."""
+
+    conditions: tuple[Condition, ...]
+    slots: tuple[Slot, ...]
+    is_added: bool = False
+
+
 @dataclass(slots=True)
 class Resolved:
     """What a question means: fixed ``conditions``, and ``slots`` for values the data must place.
 
-    ``rows`` is how many to show. ``related`` are the names of related rows, for a manager whose
-    rows have none themselves.
+    ``rows`` is how many to show, after those ``skipped``. ``related`` are the names of related
+    rows, for a manager whose rows have none themselves. ``layers`` are what earlier questions said,
+    oldest first; unless ``is_added``, what is new replaces what they said of the same.
     """
 
     subject: Manager
     noun: str
     intent: Intent
+    told: Subject
     conditions: list[Condition] = field(default_factory=list[Condition])
     slots: list[Slot] = field(default_factory=list[Slot])
-    asked: Figures | Rank | None = None
+    asked: Figures | Rank | Change | None = None
+    layers: tuple[Layer, ...] = ()
+    is_added: bool = False
+    skipped: int = 0
     shown: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     problem: Problem | None = None
     rows: int = SHOWN_ROWS
@@ -60,15 +74,20 @@ class Resolved:
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
 
-def resolve(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | None:
-    """Read a question against the facts; None if no manager fits. ``depth``: hops to look at."""
-    subject = find_subject(question, facts)
+def resolve(
+    question: Question, facts: Facts, *, depth: int = 1, subject: Subject | None = None
+) -> Resolved | None:
+    """Read a question against the facts; None if no manager fits.
+
+    ``depth``: hops to look at. ``subject`` is of the earlier question that this one leans on.
+    """
+    subject = subject or find_subject(question, facts)
     return _resolve(question, subject, facts, depth) if subject else None
 
 
 def _resolve(question: Question, subject: Subject, facts: Facts, depth: int) -> Resolved:
     noun = " ".join(subject.words or manager_words(subject.manager))
-    resolved = Resolved(subject.manager, singular(noun), question.intent)
+    resolved = Resolved(subject.manager, singular(noun), question.intent, subject)
     if not _is_known_by_itself(subject.manager):
         resolved.related = tuple(related_names(subject.manager, facts))
     if len(question.pieces) == subject.length and subject.start >= 0:
@@ -177,8 +196,18 @@ class _Resolver(Frame):
 
     def _refuse_early(self) -> None:
         """Refuse what no filter can say, whatever the rest means."""
+        last = len(self.segments) - 1
+        if (
+            self.question.leans == "rows"
+            and self.question.asks_do
+            and isinstance(end := self.at(last), Cue)
+        ):
+            # "How many seats do they have?"
+            self.used |= {last} if end.kind == "with" else set()
         targets: list[str] = []
         for segment in self.segments:
+            if isinstance(segment, Mark) and segment.kind == "rows" and not self.question.leans:
+                raise Stuck("unread", segment.text)
             if isinstance(segment, Mark) and segment.kind in {"both", "or"}:
                 raise Stuck(segment.kind, segment.text)
             if isinstance(segment, Mention) and segment.target and not segment.field:

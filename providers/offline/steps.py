@@ -108,6 +108,8 @@ def query_args(resolved: Resolved, conditions: Sequence[Condition]) -> JsonObjec
         columns = columns[:1]
     else:
         args["limit"] = resolved.rows
+    if resolved.skipped:
+        args["offset"] = resolved.skipped
     if columns:
         args["fields"] = _selection(columns)
     return args
@@ -132,6 +134,8 @@ def aggregate_args(
         args["order_by"] = [f"-{key}" if descending else key]
     if figures.groups:
         args["limit"] = SHOWN_ROWS + 1
+    if resolved.skipped:
+        args["offset"] = resolved.skipped
     return args
 
 

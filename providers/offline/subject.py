@@ -47,6 +47,23 @@ def find_subject(question: Question, facts: Facts) -> Subject | None:
     return first or _subject_by_field(question, facts)
 
 
+def named_again(pieces: Sequence[Piece], facts: Facts, told: Subject) -> Subject | None:
+    """Find the rows that a question names: those of an earlier one, or others by themselves.
+
+    Others are not meant where their name stands behind a tie, a value or a number.
+    """
+    for subject in _named(pieces, facts):
+        if subject.manager == told.manager and not _is_grouped(pieces, subject.start):
+            return subject
+        before = pieces[subject.start - 1] if subject.start else None
+        is_held = isinstance(before, (Cue, Compare, Number))
+        is_held = is_held or (isinstance(before, Word) and not before.text.islower())
+        at = subject.start
+        if not is_held and not _is_grouped(pieces, at) and not _is_counted(pieces, at):
+            return subject
+    return None
+
+
 def mentioned_managers(question: Question, facts: Facts) -> Iterator[str]:
     """Name every known manager the question mentions, in order."""
     for position in range(len(question.pieces)):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from providers.offline.english import plural
-from providers.offline.facts import Facts, Field, Manager
+from providers.offline.facts import SUGGESTED, Facts, Field, Manager
 from providers.offline.match import foreign_keys, is_quantity, manager_words, unit_of
 from providers.offline.steps import Resolved
 
@@ -17,7 +17,7 @@ def examples(facts: Facts, resolved: Resolved | None = None) -> str:
         asked = list(islice(_about(resolved.subject), _SHOWN))
     else:
         asked = _in_general(list(facts.managers.values()))
-    return "\nYou could ask:" + "".join(f"\n- {q}" for q in asked) if asked else ""
+    return SUGGESTED + "\n- ".join(asked) if asked else ""
 
 
 def noun_of(manager: Manager) -> str:

@@ -7,11 +7,19 @@ and averages at two decimal places.
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
-from providers.offline.asked import Figures, Group, Measure, Rank, is_moment
+from providers.offline.asked import Change, Figures, Group, Measure, Rank, is_moment
 from providers.offline.english import MONTH_NAMES
 from providers.offline.facts import Field, Page
 from providers.offline.match import NUMERIC, unit_of
-from providers.offline.phrases import described, list_rows, listed, notes_on, taken_for, text_of
+from providers.offline.phrases import (
+    described,
+    list_rows,
+    listed,
+    notes_on,
+    sentence,
+    taken_for,
+    text_of,
+)
 from providers.offline.resolve import SHOWN_ROWS
 from providers.offline.steps import Found, columns_of, label, value_of
 from providers.offline.suggest import counted
@@ -30,7 +38,7 @@ def sums(found: Found) -> str:
             text = _groups(found, figures)
         case Rank() as rank:
             text = _ranked(found, rank)
-        case None:
+        case Change() | None:
             text = ""
     notes = notes_on(found) + taken_for(found)
     is_list = "\n" in text
@@ -55,11 +63,11 @@ def _one_value(row: JsonObject, measure: Measure, noun: str, said: str) -> str:
     value = row.get(measure.key)
     if measure.op == "count":
         verb = "is" if value == 1 else "are"
-        return f"There {verb} {_amount(value, measure)} {noun}{said}."
+        return sentence(f"There {verb} {_amount(value, measure)} {noun}{said}")
     if measure.op == "count_distinct":
         verb = "is" if value == 1 else "are"
         values = f"{_amount(value, measure)} different {'value' if value == 1 else 'values'}"
-        return f"There {verb} {values} of {label(measure.path)} among {noun}{said}."
+        return sentence(f"There {verb} {values} of {label(measure.path)} among {noun}{said}")
     name = label(measure.path)
     if value is None:
         return (
@@ -76,7 +84,7 @@ def _groups(found: Found, figures: Figures) -> str:
     noun, said = counted(found.resolved.noun, 2), described(found.conditions)
     if not page.data:
         having = _having(figures)
-        return f"There are no {noun}{said}{having and f' by {by}{having}'}."
+        return sentence(f"There are no {noun}{said}{having and f' by {by}{having}'}")
     if figures.top == 1:
         return _winner(found, figures)
     shown = page.data[: min(figures.top or SHOWN_ROWS, SHOWN_ROWS)]
@@ -90,7 +98,7 @@ def _groups(found: Found, figures: Figures) -> str:
     else:
         head = f"This is the {what}{of}{said} by {by}{_having(figures)}{order}:"
     lines = _table(shown, figures, found)
-    left = page.total_count - len(shown)
+    left = page.total_count - found.resolved.skipped - len(shown)
     if left > 0 and not figures.top:
         lines.append(f"… and {left:,} more.")
     if figures.top == len(shown) < page.total_count and _is_tied(page, len(shown), figures.ranked):
@@ -205,12 +213,13 @@ def _ranked(found: Found, rank: Rank) -> str:
         having = (
             "" if rank.top is None else f" that have a {name}" if not said else f" and a {name}"
         )
-        return f"There are no {noun}{said}{having}."
+        return sentence(f"There are no {noun}{said}{having}")
     asked = {".".join(rank.path), *(".".join(c.path) for c in found.conditions)}
     asked |= {".".join(path) for path in resolved.shown}
     columns = columns_of(resolved, found.conditions)
     head, rows, total = _ranking(found, rank, noun, said)
-    shown = list_rows(Page(data=rows, total_count=total), columns, asked, resolved.subject)
+    page, skipped = Page(data=rows, total_count=total), resolved.skipped
+    shown = list_rows(page, columns, asked, resolved.subject, skipped=skipped)
     return f"{head}:\n{shown}"
 
 

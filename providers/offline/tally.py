@@ -6,7 +6,16 @@ What belongs to a figure is taken out of the sentence; the rest are conditions, 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from providers.offline.asked import Figures, Group, Having, Measure, Rank, is_moment
+from providers.offline.asked import (
+    Change,
+    Figures,
+    Group,
+    Having,
+    Measure,
+    Rank,
+    from_bad_end,
+    is_moment,
+)
 from providers.offline.columns import (
     coarser,
     field_of,
@@ -16,7 +25,7 @@ from providers.offline.columns import (
     own_field,
     parts_of_date,
 )
-from providers.offline.english import VERBS, singular, split_name
+from providers.offline.english import VERBS, singular
 from providers.offline.facts import Field
 from providers.offline.figures import Best, By, Direction, Op, Part
 from providers.offline.frame import Frame, Stuck
@@ -28,7 +37,7 @@ from providers.offline.match import (
 )
 from providers.offline.parse import Compare, Cue, Mark, Number
 from providers.offline.segment import Absent, Mention, Value
-from providers.offline.terms import ANY_MEASURE, BAD, GOOD
+from providers.offline.terms import ANY_MEASURE, ENDS
 
 _TIES = frozenset({"of", "with", "by", "for", "in"})
 
@@ -57,6 +66,7 @@ class _Read:
     present: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     having_at: int = 0
     is_headed: bool = False
+    op: Op | None = None
     having: Having | None = None
 
 
@@ -67,7 +77,7 @@ class Tally:
         self.frame = frame
         self.read_ = _Read()
 
-    def read(self) -> Figures | Rank | None:
+    def read(self) -> Figures | Rank | Change | None:
         """Return what is to be worked out, None if nothing is. Raises: Stuck."""
         if not any(self._asks(i) for i in range(len(self.frame.segments))):
             return None
@@ -154,6 +164,8 @@ class Tally:
             top.measure = Measure("max" if top.best.descending else "min", path, found)
         elif is_count:
             raise Stuck("calculation", top.best.text)
+        elif target is None and self.frame.is_part:
+            return
         elif top.best.hints or top.best.is_recent:
             if isinstance(target, (Value, Cue)) and (hints := VERBS.get(_said(target))):
                 # "The highest priced part" is not the tallest.
@@ -199,6 +211,9 @@ class Tally:
             if op.op == "count_distinct":
                 return []
             return self._measured_behind(at, ops)
+        if target is None and self.frame.is_part:
+            self.read_.op = op
+            return []
         found = self._fields_at(at, ops)
         return [Measure(o.op, path, f) for path, f in found for o in ops]
 
@@ -395,8 +410,10 @@ class Tally:
 
     # --- together ---------------------------------------------------------------------------------
 
-    def _together(self) -> Figures | Rank | None:
+    def _together(self) -> Figures | Rank | Change | None:
         read, top = self.read_, self.read_.top
+        if self.frame.is_part and (change := self._change()):
+            return change
         if top and top.measure and not read.groups and not top.is_own and self._head(top.at):
             read.groups.append(self._taken_head(top.at))
         if read.having and not read.groups and self._head(read.having_at):
@@ -415,6 +432,20 @@ class Tally:
             said = "highest" if single.op == "max" else "lowest"
             return Rank(single.path, single.field, single.op == "max", said, 1)
         return Figures(tuple(dict.fromkeys(read.measures)))
+
+    def _change(self) -> Change | None:
+        """Read "top three?", "worst first" and "and the maximum?", of what was asked before."""
+        read, top = self.read_, self.read_.top
+        if read.groups or read.measures or read.sort or (top and top.measure):
+            return None
+        if read.op:
+            return Change(read.op.text, op=read.op.op)
+        if top:
+            count = top.count or (None if top.best.text in ENDS else 1)
+            return Change(top.best.text, top=count, descending=top.best.descending)
+        if way := read.direction:
+            return Change(way.text, descending=way.descending, is_judged=way.is_judged)
+        return None
 
     def _grouped(self) -> Figures:
         read, top = self.read_, self.read_.top
@@ -476,10 +507,10 @@ class Tally:
             return default
         if not direction.is_judged:
             return direction.descending
-        words = {*split_name(measure.field.name)} if measure.field else set[str]()
-        if bool(words & BAD) == bool(words & GOOD):
+        descending = from_bad_end(measure.field, from_bad=direction.descending)
+        if descending is None:
             raise Stuck("which", direction.text, ("highest first", "lowest first"))
-        return direction.descending is bool(words & BAD)
+        return descending
 
     def _say_again(self, found: Field) -> None:
         """Take words that say once more what a superlative speaks of: "the oldest plane built"."""

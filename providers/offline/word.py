@@ -8,7 +8,7 @@ from providers.offline.english import plural
 from providers.offline.facts import Facts
 from providers.offline.frame import Problem
 from providers.offline.match import manager_words, name_field
-from providers.offline.phrases import described, list_rows, listed, notes_on, taken_for
+from providers.offline.phrases import described, list_rows, listed, notes_on, sentence, taken_for
 from providers.offline.probe import Missed
 from providers.offline.resolve import Resolved
 from providers.offline.steps import (
@@ -35,7 +35,7 @@ _ABOUT = {
     "greeting": f"Hello. {_WHO} {_CAN}",
     "change": "I only read what is on record: I can't change data or carry anything out.",
     "foreign": f"I understand English only. {_CAN}",
-    "follow": "I answer each question by itself, so please ask the whole question again.",
+    "follow": "I see no earlier question that this leans on, so please ask the whole question.",
 }
 
 
@@ -68,14 +68,16 @@ def _found(found: Found) -> str:
     noun = counted(resolved.noun, total)
     if not total:
         opening = "No, there are no" if resolved.intent == "exists" else "There are no"
-        return f"{opening} {noun}{said}.{taken_for(found)}{notes_on(found)}"
+        return f"{sentence(f'{opening} {noun}{said}')}{taken_for(found)}{notes_on(found)}"
     opening = "Yes, there" if resolved.intent == "exists" else "There"
     head = f"{opening} {verb} {total:,} {noun}{said}"
+    if resolved.skipped:
+        head = f"{head}; these follow the first {resolved.skipped:,}"
     if resolved.intent == "count":
-        return f"{head.removesuffix('.')}.{notes_on(found)}"
+        return f"{sentence(head)}{notes_on(found)}"
     asked = {".".join(path) for path in (*resolved.shown, *(c.path for c in found.conditions))}
     columns = columns_of(resolved, found.conditions)
-    lines = list_rows(found.page, columns, asked, resolved.subject)
+    lines = list_rows(found.page, columns, asked, resolved.subject, skipped=resolved.skipped)
     return f"{head}:\n{lines}" + (f"\n{notes.strip()}" if (notes := notes_on(found)) else "")
 
 
@@ -173,6 +175,8 @@ def _why(problem: Problem, noun: str) -> str:
         "ungrouped": f"I don't see what to group {noun} by"
         + (f': I know no "{said}".' if said else "."),
         "many": f'I can\'t group {noun} by "{said}": each may have several, or none that I see.',
+        "rows": f'I can\'t tell which {noun} "{said}" are, so please ask the whole question.',
+        "more": "That was all.",
         "unread": f'I did not understand "{said}" here, so I don\'t answer rather than guess.',
         "or": (
             f'I can\'t join conditions by "{said}": all conditions hold together, and only values '

@@ -315,11 +315,11 @@ async def test_a_request_to_change_something_gets_one_plain_answer(
 @pytest.mark.parametrize(
     "question", ["How many of them are active?", "and to LAX?", "show more", "What is it made of?"]
 )
-async def test_a_question_that_leans_on_another_is_asked_for_in_full(
+async def test_a_question_that_leans_on_none_is_asked_for_in_full(
     factory: Desk, question: str
 ) -> None:
     asked = await factory.ask(question)
-    assert asked.headline.startswith("I answer each question by itself")
+    assert asked.headline.startswith("I see no earlier question that this leans on")
     assert asked.rows
 
 
