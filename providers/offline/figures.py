@@ -14,6 +14,7 @@ from providers.offline.terms import (
     ENDS,
     FREQUENT,
     GROUPING,
+    JUDGED,
     MOST,
     OPS,
     RANKED,
@@ -39,8 +40,9 @@ class Best:
     """A superlative, or one end of a ranking.
 
     ``hints`` are words of the measure it speaks of by itself; ``is_recent``: it speaks of time;
-    ``is_count``: of a number of things; ``is_frequent``: of how often a value comes; none of them:
-    the measure stands elsewhere.
+    ``is_count``: of a number of things; ``is_frequent``: of how often a value comes;
+    ``is_judged``: ``descending`` is true for the bad end. None of them: the measure stands
+    elsewhere.
     """
 
     descending: bool
@@ -49,6 +51,7 @@ class Best:
     is_recent: bool = False
     is_count: bool = False
     is_frequent: bool = False
+    is_judged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +137,21 @@ def _superlative(words: tuple[str, ...]) -> Figure | None:
             return Best(MOST[words[0]], text, is_count=True, is_frequent=True)
         hints = ADJECTIVES.get(words[1])
         return Best(MOST[words[0]], text, hints) if hints else None
-    if len(words) != 1:
-        return None
-    word = words[0]
+    if words == ("on", "average"):
+        return Op("avg", text)
+    return _single(words[0]) if len(words) == 1 else None
+
+
+def _single(word: str) -> Figure | None:
     if word in OPS:
-        return Op(OPS[word], text)
+        return Op(OPS[word], word)
     if word in BESTS:
         descending, hints = BESTS[word]
-        return Best(descending, text, hints)
+        return Best(descending, word, hints)
     if word in RECENT:
-        return Best(RECENT[word], text, is_recent=True)
+        return Best(RECENT[word], word, is_recent=True)
     if word in MOST:
-        return Best(MOST[word], text, is_count=True)
-    return Best(ENDS[word], text) if word in ENDS else None
+        return Best(MOST[word], word, is_count=True)
+    if word in JUDGED:
+        return Best(JUDGED[word], word, is_judged=True)
+    return Best(ENDS[word], word) if word in ENDS else None

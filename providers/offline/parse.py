@@ -36,7 +36,7 @@ from providers.offline.english import (
     VERBS,
     Op,
 )
-from providers.offline.terms import DIRECTIONS, ENDS, WORST
+from providers.offline.terms import DIRECTIONS, ENDS, RANKED, WORST
 
 _MAX_CHARS = 2000
 _MAX_TOKENS = 200
@@ -172,6 +172,7 @@ class Question:
             and not piece.quoted
             and piece.lower not in CHAT
             and piece.lower not in CALCULATIONS
+            and piece.lower not in RANKED
             and not (self.intent == "change" and piece.lower in CHANGES)
         ]
         return " ".join(words)[:200]

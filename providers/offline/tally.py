@@ -146,27 +146,32 @@ class Tally:
         target = self.frame.at(at)
         if isinstance(target, Op):
             measures = self._measured(at, target)
+            if not measures:
+                raise Stuck("calculation", top.best.text)
             top.measure = measures[0]
             self.read_.measures += measures
+            self._judge(top, top.measure.field)
         elif is_count and self._leads_to_subject(at):
             top.measure = Measure("count")
         elif top.best.is_frequent and isinstance(target, Mention) and not target.is_subject:
             top.measure = Measure("count")
-            self.read_.groups.append(group_of(self.frame, target))
-            self.read_.present.append(target.path)
-            self.read_.is_headed = True
-            self._take(at)
+            self._head_by(target, at)
         elif isinstance(target, Mention) and target.field and self._ranks_by(target, top.best):
             path, found = field_of(self.frame, target, ordered=True)
             if not _fits(top.best, found):
                 raise Stuck("measure", top.best.text)
             self._take(at)
+            self._judge(top, found)
             top.measure = Measure("max" if top.best.descending else "min", path, found)
-        elif is_count:
+        elif is_count or top.best.is_judged:
             raise Stuck("calculation", top.best.text)
-        elif target is None and self.frame.is_part:
-            return
-        elif top.best.hints or top.best.is_recent:
+        elif target is not None or not self.frame.is_part:
+            self._of_itself(top, at)
+
+    def _of_itself(self, top: _Top, at: int) -> None:
+        """Rank by what a superlative speaks of by itself: the oldest plane by its year."""
+        target = self.frame.at(at)
+        if top.best.hints or top.best.is_recent:
             if isinstance(target, (Value, Cue)) and (hints := VERBS.get(_said(target))):
                 # "The highest priced part" is not the tallest.
                 self.frame.used.add(at)
@@ -174,6 +179,14 @@ class Tally:
             path, found = own_field(self.frame, top.best)
             top.is_own = True
             top.measure = Measure("max" if top.best.descending else "min", path, found)
+
+    def _judge(self, top: _Top, found: Field | None) -> None:
+        """Tell which end "the worst delay" means."""
+        if top.best.is_judged:
+            descending = from_bad_end(found, from_bad=top.best.descending)
+            if descending is None:
+                raise Stuck("which", top.best.text, ("the highest", "the lowest"))
+            top.best = replace(top.best, descending=descending)
 
     def _leads_to_subject(self, at: int) -> bool:
         """Tell "most flights" and "most cancelled flights"."""
@@ -200,25 +213,37 @@ class Tally:
                 break
             if isinstance(segment, Op):
                 ops.append(segment)
-            if _is_count(segment) and op.op not in {"sum", "count_distinct"}:
-                raise Stuck("calculation", op.text)
             self.frame.used.add(at)
             at += 1
         target = self.frame.at(at)
         if isinstance(target, Mention) and target.is_subject:
-            if op.op == "sum":
-                return [Measure("count")]
-            if op.op == "count_distinct":
-                return []
-            return self._measured_behind(at, ops)
+            return self._measured_rows(at, ops)
         if target is None and self.frame.is_part:
             self.read_.op = op
             return []
+        if target is None:
+            at = self._counted(index, ops)
         found = self._fields_at(at, ops)
         return [Measure(o.op, path, f) for path, f in found for o in ops]
 
-    def _measured_behind(self, at: int, ops: Sequence[Op]) -> list[Measure]:
-        """Read "the average plane's seats" and "average flight distance"."""
+    def _counted(self, index: int, ops: Sequence[Op]) -> int:
+        """Find the field in "how many seats do planes have on average"."""
+        counted = self.frame.question.counted
+        for at, found in enumerate(self.frame.segments):
+            if isinstance(found, Mention) and found.start == counted and not found.is_subject:
+                before = self.frame.at(index - 1)
+                if isinstance(before, Cue) and before.kind == "with":
+                    self.frame.used.add(index - 1)
+                return at
+        raise Stuck("calculation", ops[0].text)
+
+    def _measured_rows(self, at: int, ops: Sequence[Op]) -> list[Measure]:
+        """Read "total flights", "different planes" and "average flight distance"."""
+        only = ops[0].op if len(ops) == 1 else ""
+        if only == "sum":
+            return [Measure("count")]
+        if only == "count_distinct":
+            return []
         behind = self.frame.at(at + 1)
         if isinstance(behind, Mention) and behind.field and behind.joined:
             return [Measure(o.op, path, f) for path, f in self._fields_at(at + 1, ops) for o in ops]
@@ -289,7 +314,7 @@ class Tally:
             (i for i in range(len(self.frame.segments)) if self._is_count_of_groups(i)), -1
         )
         if index >= 0:
-            self.read_.groups.append(self._taken_head(index))
+            self._take_head(index)
             self._having(index, Measure("count"))
 
     # --- groups -----------------------------------------------------------------------------------
@@ -361,7 +386,7 @@ class Tally:
     def _sort(self, index: int, measure: Measure) -> None:
         """Take a measure of groups to sort by, and the groups that stand before it."""
         if not self.read_.groups and self._head(index):
-            self.read_.groups.append(self._taken_head(index))
+            self._take_head(index)
         if top := self.read_.top:
             top.measure = top.measure or measure
         self.read_.sort, self.read_.sorts_groups = measure, True
@@ -376,7 +401,7 @@ class Tally:
         found = self.frame.mention(at)
         return found if found and not found.is_subject and at not in self.frame.used else None
 
-    def _taken_head(self, index: int) -> Group:
+    def _take_head(self, index: int) -> None:
         at = index - 1
         while self.frame.mention(at) is None:
             self.frame.used.add(at)
@@ -387,13 +412,17 @@ class Tally:
             self.frame.used.add(at - 1)
             self.read_.top.count = int(number.value)
         assert mention is not None
+        self._head_by(mention, at)
+
+    def _head_by(self, mention: Mention, at: int) -> None:
+        """Take what is to be ranked as the group."""
         group = group_of(self.frame, mention)
         self._take(at)
+        self.read_.groups.append(group)
         self.read_.is_headed = True
         if mention.target or group.field.nullable:
             # "The supplier with the most parts" is one, and not the lack of one.
             self.read_.present.append(mention.path)
-        return group
 
     def _take(self, at: int) -> None:
         """Mark a mention as placed, with the plain ties before it and the relation it is of."""
@@ -415,9 +444,9 @@ class Tally:
         if self.frame.is_part and (change := self._change()):
             return change
         if top and top.measure and not read.groups and not top.is_own and self._head(top.at):
-            read.groups.append(self._taken_head(top.at))
+            self._take_head(top.at)
         if read.having and not read.groups and self._head(read.having_at):
-            read.groups.append(self._taken_head(read.having_at))
+            self._take_head(read.having_at)
         if read.groups:
             return self._grouped()
         if top or read.sort or read.direction:

@@ -109,6 +109,9 @@ DIRECTIONS: dict[tuple[str, ...], bool] = {
 }  # fmt: skip
 """Ways to say which way to sort."""
 
+JUDGED: dict[str, bool] = {"worst": True, "best": False}
+"""Superlatives that depend on whether much of the measure is good; true for the bad end."""
+
 WORST: dict[tuple[str, ...], bool] = {("worst", "first"): True, ("best", "first"): False}
 """Ways to sort that depend on whether much of the measure is good; true for the bad end first."""
 
@@ -119,5 +122,5 @@ GOOD = _words("rating score grade quality revenue profit satisfaction")
 PARTS = ("year", "quarter", "month", "week", "day", "hour")
 """Parts of a date or time that rows may be grouped by, from coarse to fine."""
 
-RANKED = frozenset({*OPS, *BESTS, *RECENT, *MOST, *ENDS, "each", "per"})
+RANKED = frozenset({*OPS, *BESTS, *RECENT, *MOST, *ENDS, *JUDGED, "each", "per"})
 """Single words that ask for a figure wherever they are no name of the schema."""
