@@ -23,9 +23,11 @@ What is where, from the bottom up:
     asked    what is to be worked out: measures, groups, order, ranked rows
     frame    the question being read: which words have found a place, or the problem that stops it
     columns  the fields that figures are of
+    ranking  what was read becomes figures, ranked rows, or a change of earlier figures
     tally    figures of the sentence: what to measure, group, rank or sort, and by what
     amounts  numbers, dates and units become conditions
     resolve  gaps, values, columns; every word accounted for
+    follow   questions that lean on an earlier one
     probe    values looked for in the data before they become filters
     steps    calls and outcomes, and how a query is written
     lookup   questions that name no manager: rows looked for by name

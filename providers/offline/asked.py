@@ -106,7 +106,8 @@ class Figures:
 class Change:
     """One thing of an earlier figure to change: what is worked out, how many, or which way.
 
-    ``is_judged``: ``descending`` is true for the bad end first.
+    ``is_judged``: ``descending`` is true for the bad end first. ``rank`` is meant where there is no
+    earlier figure.
     """
 
     said: str
@@ -114,6 +115,7 @@ class Change:
     top: int | None = None
     descending: bool | None = None
     is_judged: bool = False
+    rank: Rank | None = None
 
 
 def from_bad_end(field: Field | None, *, from_bad: bool) -> bool | None:

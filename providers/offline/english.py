@@ -295,7 +295,7 @@ CODE_WORDS = _words("code abbreviation identifier number sku serial isbn iata ic
 NUMBERS: dict[str, int] = {
     word: value
     for value, word in enumerate(
-        "two three four five six seven eight nine ten eleven twelve".split(), start=2
+        "one two three four five six seven eight nine ten eleven twelve".split(), start=1
     )
 }
 """Numbers in words."""

@@ -77,6 +77,8 @@ def _joined(base: Resolved, part: Resolved, question: Question) -> Resolved:
         if _is_cut(base.asked):
             return replace(found, problem=Problem("rows", _said(question)))
         if isinstance(part.asked, Change):
+            found.asked = part.asked.rank
+        if isinstance(part.asked, Change) and not part.asked.rank:
             return replace(found, problem=Problem("calculation", part.asked.said))
         return found
     found.shown = [*base.shown, *part.shown]
@@ -139,6 +141,8 @@ def _with_change(earlier: _Asked, change: Change) -> Figures | Rank | Problem:
         base = earlier if isinstance(earlier, Figures) else Figures(changed)
         order = base.order and (changed[0].key, base.order[1])
         return replace(base, measures=changed, order=order, having=None)
+    if earlier is None and change.rank:
+        return change.rank
     if change.op or not isinstance(earlier, (Figures, Rank)):
         return Problem("calculation", change.said)
     descending = change.descending
@@ -149,7 +153,8 @@ def _with_change(earlier: _Asked, change: Change) -> Figures | Rank | Problem:
             return Problem("which", change.said, ("highest first", "lowest first"))
     if isinstance(earlier, Rank):
         way = earlier.descending if descending is None else descending
-        said = earlier.said if way == earlier.descending else "highest" if way else "lowest"
+        is_same = way == earlier.descending and earlier.said
+        said = earlier.said if is_same else "highest" if way else "lowest"
         return replace(earlier, top=change.top or earlier.top, descending=way, said=said)
     if not earlier.groups:
         return Problem("calculation", change.said)

@@ -36,14 +36,23 @@ from providers.offline.english import (
     VERBS,
     Op,
 )
-from providers.offline.terms import DIRECTIONS, ENDS, RANKED, WORST
+from providers.offline.terms import ADJECTIVES, DIRECTIONS, ENDS, RANKED, SORTING, WORST
 
 _MAX_CHARS = 2000
 _MAX_TOKENS = 200
 _MAX_EARLIER = 12
 _MAX_PART = 8
 """The most pieces of a part of a question that stands alone."""
-_OPENING = frozenset({"per", *ENDS, *(words[0] for words in (*WORST, *DIRECTIONS))})
+_OPENING = frozenset(
+    {
+        "per",
+        *ENDS,
+        *(words[0] for words in SORTING),
+        "grouped",
+        *(words[0] for words in (*WORST, *DIRECTIONS)),
+    }
+)
+_RANKING = frozenset({*RANKED, *ADJECTIVES, "recent", "ones"})
 _ASKING = frozenset({"list", "count", "exists"})
 
 
@@ -286,6 +295,8 @@ def _read(text: str, earlier: Question | None) -> Question:
     pieces, counted = _Reader(tokens, is_part=bool(leans)).read()
     if not leans and earlier and intent == "list" and _opens_inside(pieces, words):
         leans = "open"
+    if not leans and _starts_with_owner(pieces):
+        leans = "rows"
     if leans and intent in {"change", "foreign"}:
         leans = ""
     if leans and not (earlier and leans != "other"):
@@ -304,10 +315,23 @@ def _read(text: str, earlier: Question | None) -> Question:
 def _opens_inside(pieces: Sequence[Piece], words: Sequence[str]) -> bool:
     """Tell "from LaGuardia?" and "top three?", which are no whole question, from one."""
     first = pieces[0] if pieces else None
+    if all(isinstance(p, Number) or (isinstance(p, Word) and p.lower in _RANKING) for p in pieces):
+        # "The five cheapest?"
+        return any(isinstance(p, Word) for p in pieces)
     if len(pieces) > _MAX_PART or (words and words[0] in LEAD | STOP | PEOPLE):
         return False
     is_end = isinstance(first, Word) and first.lower in _OPENING
     return is_end or isinstance(first, (Cue, Moment, Compare, Mark))
+
+
+def _starts_with_owner(pieces: Sequence[Piece]) -> bool:
+    """Tell "what is their average price" from "parts and their material"."""
+    for piece in pieces:
+        if isinstance(piece, Mark) and piece.kind == "their":
+            return True
+        if isinstance(piece, (Word, Moment)):
+            return False
+    return False
 
 
 def _tokens(text: str) -> list[_Token]:

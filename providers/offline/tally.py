@@ -4,7 +4,7 @@ What belongs to a figure is taken out of the sentence; the rest are conditions, 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from providers.offline.asked import (
     Change,
@@ -36,38 +36,11 @@ from providers.offline.match import (
     unit_of,
 )
 from providers.offline.parse import Compare, Cue, Mark, Number
+from providers.offline.ranking import Read, Top, change_of, conclusion
 from providers.offline.segment import Absent, Mention, Value
-from providers.offline.terms import ANY_MEASURE, ENDS
+from providers.offline.terms import ANY_MEASURE
 
 _TIES = frozenset({"of", "with", "by", "for", "in"})
-
-
-@dataclass(slots=True)
-class _Top:
-    """A superlative that was read: what it ranks by, and how many are asked for."""
-
-    at: int
-    best: Best
-    measure: Measure | None = None
-    count: int | None = None
-    is_own: bool = False
-
-
-@dataclass(slots=True)
-class _Read:
-    """What the segments have given so far."""
-
-    measures: list[Measure] = field(default_factory=list[Measure])
-    groups: list[Group] = field(default_factory=list[Group])
-    top: _Top | None = None
-    direction: Direction | None = None
-    sort: Measure | None = None
-    sorts_groups: bool = False
-    present: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
-    having_at: int = 0
-    is_headed: bool = False
-    op: Op | None = None
-    having: Having | None = None
 
 
 class Tally:
@@ -75,7 +48,7 @@ class Tally:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.read_ = _Read()
+        self.read_ = Read()
 
     def read(self) -> Figures | Rank | Change | None:
         """Return what is to be worked out, None if nothing is. Raises: Stuck."""
@@ -125,7 +98,7 @@ class Tally:
         if self.read_.top:
             raise Stuck("calculation", best.text)
         self.frame.used.add(index)
-        self.read_.top = top = _Top(index, best)
+        self.read_.top = top = Top(index, best)
         before, behind = self.frame.at(index - 1), index + 1
         if isinstance(before, Number) and _is_whole(before):
             self.frame.used.add(index - 1)
@@ -141,7 +114,7 @@ class Tally:
         if isinstance(tie := self.frame.at(index - 1), Cue) and tie.kind == "with":
             self.frame.used.add(index - 1)
 
-    def _of_best(self, top: _Top, at: int, *, is_count: bool) -> None:
+    def _of_best(self, top: Top, at: int, *, is_count: bool) -> None:
         """Find what a superlative ranks by, from what stands behind it."""
         target = self.frame.at(at)
         if isinstance(target, Op):
@@ -168,10 +141,11 @@ class Tally:
         elif target is not None or not self.frame.is_part:
             self._of_itself(top, at)
 
-    def _of_itself(self, top: _Top, at: int) -> None:
+    def _of_itself(self, top: Top, at: int) -> None:
         """Rank by what a superlative speaks of by itself: the oldest plane by its year."""
         target = self.frame.at(at)
         if top.best.hints or top.best.is_recent:
+            self._refuse_others(top.best, at)
             if isinstance(target, (Value, Cue)) and (hints := VERBS.get(_said(target))):
                 # "The highest priced part" is not the tallest.
                 self.frame.used.add(at)
@@ -180,7 +154,15 @@ class Tally:
             top.is_own = True
             top.measure = Measure("max" if top.best.descending else "min", path, found)
 
-    def _judge(self, top: _Top, found: Field | None) -> None:
+    def _refuse_others(self, best: Best, at: int) -> None:
+        """Refuse "flights of the oldest plane": it is not the flights that are ranked."""
+        while isinstance(self.frame.at(at), (Value, Absent)):
+            at += 1
+        found = self.frame.mention(at)
+        if found and not found.is_subject and found.joined:
+            raise Stuck("calculation", f"{best.text} {' '.join(found.words)}")
+
+    def _judge(self, top: Top, found: Field | None) -> None:
         """Tell which end "the worst delay" means."""
         if top.best.is_judged:
             descending = from_bad_end(found, from_bad=top.best.descending)
@@ -205,6 +187,11 @@ class Tally:
     def _measured(self, index: int, op: Op) -> list[Measure]:
         """Read "average and maximum price", "total number of flights", "average price"."""
         ops, at = [op], index + 1
+        if op.op == "count_distinct" and any(
+            isinstance(s, (Mention, Value)) for s in self.frame.segments[:index]
+        ):
+            # "Parts with a different supplier" asks for no number.
+            raise Stuck("calculation", op.text)
         self.read_.having_at = self.read_.having_at or index
         self.frame.used.add(index)
         while isinstance(self.frame.at(at), (Op, Mark)) or self._is_tie(at):
@@ -441,114 +428,13 @@ class Tally:
 
     def _together(self) -> Figures | Rank | Change | None:
         read, top = self.read_, self.read_.top
-        if self.frame.is_part and (change := self._change()):
+        if self.frame.is_part and (change := change_of(self.frame, read)):
             return change
         if top and top.measure and not read.groups and not top.is_own and self._head(top.at):
             self._take_head(top.at)
         if read.having and not read.groups and self._head(read.having_at):
             self._take_head(read.having_at)
-        if read.groups:
-            return self._grouped()
-        if top or read.sort or read.direction:
-            return self._ranked()
-        if not read.measures:
-            return None
-        if read.having:
-            raise Stuck("unread", read.having.said)
-        single = read.measures[0]
-        is_extreme = single.op in {"max", "min"} and len(read.measures) == 1
-        if is_extreme and single.field and self.frame.question.intent != "count":
-            said = "highest" if single.op == "max" else "lowest"
-            return Rank(single.path, single.field, single.op == "max", said, 1)
-        return Figures(tuple(dict.fromkeys(read.measures)))
-
-    def _change(self) -> Change | None:
-        """Read "top three?", "worst first" and "and the maximum?", of what was asked before."""
-        read, top = self.read_, self.read_.top
-        if read.groups or read.measures or read.sort or (top and top.measure):
-            return None
-        if read.op:
-            return Change(read.op.text, op=read.op.op)
-        if top:
-            count = top.count or (None if top.best.text in ENDS else 1)
-            return Change(top.best.text, top=count, descending=top.best.descending)
-        if way := read.direction:
-            return Change(way.text, descending=way.descending, is_judged=way.is_judged)
-        return None
-
-    def _grouped(self) -> Figures:
-        read, top = self.read_, self.read_.top
-        if read.sort and read.sort not in read.measures and not read.sorts_groups:
-            raise Stuck("calculation", f"sorted by {read.sort.path[-1]}")
-        first = read.measures[0] if read.measures else Measure("count")
-        wanted = [read.having.measure] if read.having else list[Measure]()
-        by = (top.measure or first) if top else (read.sort or (wanted or [first])[0])
-        measures = tuple({m.key: m for m in (*read.measures, *wanted, by)}.values())
-        said, limit = "", None
-        if top:
-            best = top.best
-            count = "most" if best.descending else "fewest"
-            said = count if by.op == "count" else best.text
-            # "The longest distance per carrier" is asked of every carrier.
-            limit = top.count or (1 if read.is_headed else None)
-        is_ordered = top or read.direction or read.sort or not read.groups[-1].is_in_time
-        descending = top.best.descending if top else self._is_descending(by, default=True)
-        order = (by.key, descending) if is_ordered else None
-        self._close()
-        groups = tuple({group.key: group for group in read.groups}.values())
-        return Figures(measures, groups, order, limit, said, read.having, tuple(read.present))
-
-    def _close(self) -> None:
-        """Take the verb that closes "how many parts does each supplier deliver"."""
-        last = len(self.frame.segments) - 1
-        verb = self.frame.segments[last]
-        if last in self.frame.used or not self.frame.question.asks_do:
-            return
-        if isinstance(verb, Value) and verb.said.islower():
-            verb = Cue(verb.said, verb.said)
-        if isinstance(verb, Cue):
-            is_had = verb.kind == "with"
-            if is_had or self.frame.is_explained(verb, self.read_.groups[-1].path):
-                self.frame.used.add(last)
-
-    def _ranked(self) -> Rank:
-        read, top = self.read_, self.read_.top
-        if read.measures and any(m.op not in {"max", "min"} for m in read.measures):
-            raise Stuck("calculation", top.best.text if top else "sorted")
-        measure = (top.measure if top else None) or read.sort
-        text = top.best.text if top else read.direction.text if read.direction else ""
-        if measure is None or measure.field is None or self.frame.question.intent == "count":
-            raise Stuck("measure" if measure is None else "calculation", text)
-        self._say_again(measure.field)
-        if top is None:
-            descending = self._is_descending(measure, default=False)
-            return Rank(measure.path, measure.field, descending, "")
-        descending, said = top.best.descending, top.best.text
-        if top.best.is_recent:
-            said = "latest" if descending else "earliest"
-        elif top.is_own or not top.best.hints:
-            said = "highest" if descending else "lowest"
-        return Rank(measure.path, measure.field, descending, said, top.count or 1)
-
-    def _is_descending(self, measure: Measure, *, default: bool) -> bool:
-        direction = self.read_.direction
-        if direction is None:
-            return default
-        if not direction.is_judged:
-            return direction.descending
-        descending = from_bad_end(measure.field, from_bad=direction.descending)
-        if descending is None:
-            raise Stuck("which", direction.text, ("highest first", "lowest first"))
-        return descending
-
-    def _say_again(self, found: Field) -> None:
-        """Take words that say once more what a superlative speaks of: "the oldest plane built"."""
-        for index, segment in enumerate(self.frame.segments):
-            if index in self.frame.used or index + 1 < len(self.frame.segments):
-                continue
-            word = segment.said if isinstance(segment, Value) else ""
-            if word.islower() and hint_score({word}, found.name, found.description) > 0:
-                self.frame.used.add(index)
+        return conclusion(self.frame, read)
 
 
 def _fits(best: Best, found: Field) -> bool:
