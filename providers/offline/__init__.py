@@ -20,6 +20,7 @@ What is where, from the bottom up:
     subject  whose rows are asked for
     segment  which words are names of the schema, and which are values
     places   which fields in reach of the noun may hold a value
+    spans    years and months as conditions on a date
     asked    what is to be worked out: measures, groups, order, ranked rows
     frame    the question being read: which words have found a place, or the problem that stops it
     columns  the fields that figures are of

@@ -90,7 +90,8 @@ def lean_of(words: Sequence[str]) -> Lean:
     opens = bool(words) and words[0] in LINKS
     if _has(words, PRONOUNS) and not (opens and (words[0] == "only" or words[1:2] == ["those"])):
         return "rows"
-    return "change" if opens or _has(words, CHANGING) else ""
+    is_part = opens or _has(words, CHANGING) or words[-1:] == ["ones"]
+    return "change" if is_part else ""
 
 
 def _has(words: Sequence[str], phrases: Sequence[tuple[str, ...]]) -> bool:

@@ -129,9 +129,9 @@ def coarser(frame: Frame, group: Group) -> list[Group]:
     return [Group((f.name,), f) for f in found]
 
 
-def parts_of_date(frame: Frame, part: str) -> list[Group]:
-    """Group by a part of the one date there is: a month is one of a year."""
-    dates = [f for f in frame.manager.fields if f.type in TEMPORAL]
+def parts_of_date(frame: Frame, part: str, named: str) -> list[Group]:
+    """Group by a part of the date that is named, or the one there is: a month is one of a year."""
+    dates = [f for f in frame.manager.fields if f.type in TEMPORAL and named in {"", f.name}]
     if len(dates) > 1:
         raise Stuck("which", part, [f"{part} of {f.name}" for f in dates])
     if not dates or (part == "hour" and dates[0].type == "date"):

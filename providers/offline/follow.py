@@ -22,7 +22,7 @@ def understand(question: Question, facts: Facts, *, depth: int = 1) -> Resolved 
     if not question.leans or question.earlier is None:
         return resolve(question, facts, depth=depth)
     base = understand(question.earlier, facts, depth=depth)
-    if base is None or base.problem or base.schemas or base.paths:
+    if base is None or base.is_open:
         return base
     if question.leans == "more":
         return _more(base)
@@ -30,7 +30,7 @@ def understand(question: Question, facts: Facts, *, depth: int = 1) -> Resolved 
     if named and (named.manager.name != base.told.manager.name or question.leans == "open"):
         return _another(question, base, facts, depth)
     part = resolve(question, facts, depth=depth, subject=_as_in(question, base, named))
-    if part is None or part.problem or part.schemas or part.paths:
+    if part is None or part.is_open:
         return part
     return _joined(base, part, question)
 

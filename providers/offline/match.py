@@ -44,7 +44,10 @@ _ZONE = re.compile(r"[A-Z]\w+/[A-Z]\w+")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One filter: a path, a lookup ("" is equality), and the value with the user's words for it."""
+    """One filter: a path, a lookup ("" is equality), and the value with the user's words for it.
+
+    The lookup "any" has filters as its values, of which one must hold.
+    """
 
     path: tuple[str, ...]
     lookup: str
@@ -55,6 +58,8 @@ class Condition:
     @property
     def key(self) -> str:
         """The filter's name in the query tool."""
+        if self.lookup == "any":
+            return "or"
         return "__".join((*self.path, self.lookup) if self.lookup else self.path)
 
 
@@ -122,7 +127,8 @@ def field_level(words: Sequence[str], name: str, description: str) -> int:
 
 
 def _same_words(words: Sequence[str], parts: Sequence[str]) -> bool:
-    return len(words) == len(parts) and all(any(same(w, p) for p in parts) for w in words)
+    is_each = all(any(same(w, p) for p in parts) for w in words)
+    return len(words) == len(parts) == len({*words}) and is_each
 
 
 def _spells(name: str, words: Sequence[str]) -> bool:

@@ -175,16 +175,15 @@ class Question:
     def own_topic(self) -> str:
         """The words to search managers with, if the question stands by itself."""
         words = [
-            piece.text
+            piece
             for piece in self.pieces
             if isinstance(piece, Word)
             and not piece.quoted
             and piece.lower not in CHAT
-            and piece.lower not in CALCULATIONS
-            and piece.lower not in RANKED
             and not (self.intent == "change" and piece.lower in CHANGES)
         ]
-        return " ".join(words)[:200]
+        kept = [word for word in words if word.lower not in RANKED | CALCULATIONS]
+        return " ".join(word.text for word in kept or words)[:200]
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,8 +426,15 @@ class _Reader:
         if word == "first" and follows and follows[0].kind == "number":
             return not self.pieces
         if word in {"all", "every"}:
-            return not any(isinstance(piece, Word) for piece in self.pieces)
+            return self._is_of_rows() or not any(isinstance(p, Word) for p in self.pieces)
         return word in STOP
+
+    def _is_of_rows(self) -> bool:
+        """Tell "the total price of all parts" from "parts of all projects"."""
+        first = self.pieces[0] if self.pieces else None
+        ties = [piece for piece in self.pieces if isinstance(piece, Cue)]
+        is_figure = isinstance(first, Word) and first.lower in RANKED
+        return is_figure and ties == self.pieces[-1:] and ties[0].kind == "of"
 
     def _drop(self, length: int) -> int:
         self.after = False

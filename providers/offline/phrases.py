@@ -46,6 +46,8 @@ def _phrase(condition: Condition) -> str:
             verb = "contains" if contains else "is"
             return f"with {names[0]} whose {' '.join(names[1:])} {verb} {value}"
         return f"with {named} {'containing ' if contains else ''}{value}"
+    if condition.lookup == "any":
+        return f"with {named} in {said}"
     words = _IN_TIME if condition.in_time else _COMPARED
     return f"with {named} {words[condition.lookup]} {said}"
 

@@ -108,6 +108,7 @@ def _pursue(resolved: Resolved, facts: Facts, *, respell: bool) -> Step:
         return Trouble(resolved.problem, resolved)
     needed = [Call(SCHEMA, {"manager": name}) for name in resolved.schemas]
     needed += [Call(PATH, {"from_manager": a, "to_manager": b}) for a, b in resolved.paths]
+    needed += [Call(AGGREGATE, args) for args in resolved.reads]
     needed = [call for call in needed if call.key not in facts.done]
     if needed:
         return needed

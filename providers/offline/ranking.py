@@ -134,8 +134,8 @@ def _ranked(frame: Frame, read: Read) -> Rank:
     text = top.best.text if top else read.direction.text if read.direction else ""
     if measure is None or measure.field is None or frame.question.intent == "count":
         raise Stuck("measure" if measure is None else "calculation", text)
-    others = [*read.measures, *([read.sort] if read.sort else [])]
-    if any(other.path != measure.path for other in others):
+    is_sorted_else = read.sort is not None and read.sort.path != measure.path
+    if is_sorted_else or any(other != measure for other in read.measures):
         raise Stuck("calculation", text)
     _say_again(frame, measure.field)
     if top is None:

@@ -34,6 +34,7 @@ from providers.offline.segment import (
 )
 from providers.offline.subject import Subject, find_subject, mentioned_managers
 from providers.offline.tally import Tally
+from schema.events import JsonObject
 
 SHOWN_ROWS = 20
 
@@ -72,6 +73,12 @@ class Resolved:
     related: tuple[tuple[str, str], ...] = ()
     schemas: list[str] = field(default_factory=list[str])
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    reads: list[JsonObject] = field(default_factory=list[JsonObject])
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the reading has to wait for look-ups, or has come to a problem."""
+        return bool(self.problem or self.schemas or self.paths or self.reads)
 
 
 def resolve(
@@ -110,7 +117,7 @@ def _resolve(question: Question, subject: Subject, facts: Facts, depth: int) -> 
                 elif _is_link(link, subject):
                     return _resolve(question, replace(subject, manager=link), facts, 2)
         except Wanting:
-            resolved.schemas = resolver.places.wanted
+            resolved.schemas, resolved.reads = resolver.places.wanted, resolver.reads
     return resolved
 
 

@@ -133,6 +133,8 @@ class _Reader:
             # "2 hours" is an amount, even where a column is called hour.
             self.found.append(Cue(piece.lower, piece.text))
             return 1
+        if figure and self._is_of_field(position):
+            return self._figure(*figure)
         for length in range(_LONGEST_NAME, 0, -1):
             if self._name(position, length):
                 return length
@@ -140,6 +142,13 @@ class _Reader:
             return self._figure(*figure)
         self._word(position, piece)
         return 1
+
+    def _is_of_field(self, position: int) -> bool:
+        """Tell "total rank" from "total" alone, where both words are names of fields."""
+        manager = self.subject.manager
+        word, both = (plain_words(self.pieces, position, n) for n in (1, 2))
+        is_next = bool(both) and best_field(both[1:], manager, 2) is not None
+        return is_next and bool(word) and best_field(both, manager, 3) is None
 
     def _figure(self, figure: Figure, length: int) -> int:
         self.found.append(figure)
@@ -246,6 +255,8 @@ class _Reader:
             self.calculation = self.calculation or word.lower
         elif self._is_part(word):
             self.found.append(Part(singular(word.lower)))
+        elif mention := self._field_beyond(position, word):
+            self.found.append(mention)
         elif not word.quoted and (fields := absent_if(word.lower, self.subject.manager)):
             self.found.append(Absent(word.text, fields))
         elif self._is_verb(word, following):
@@ -253,11 +264,30 @@ class _Reader:
         else:
             self._value(word)
 
+    def _is_grouping(self) -> bool:
+        """Tell whether a group is named here."""
+        before = self.found[-1] if self.found else None
+        return isinstance(before, By) or (isinstance(before, Cue) and before.text == "by")
+
     def _is_part(self, word: Word) -> bool:
         """Tell a part of a date that stands where a group is named."""
-        before = self.found[-1] if self.found else None
-        is_by = isinstance(before, By) or (isinstance(before, Cue) and before.text == "by")
-        return is_by and not word.quoted and singular(word.lower) in PARTS
+        return self._is_grouping() and not word.quoted and singular(word.lower) in PARTS
+
+    def _field_beyond(self, position: int, word: Word) -> Mention | None:
+        """Read "orders by town", a field of the one related row that has it."""
+        figure = figure_at(self.pieces, position + 2)
+        is_ranked = not self.found and figure is not None and isinstance(figure[0], Best)
+        if word.quoted or not word.text.islower() or not (is_ranked or self._is_grouping()):
+            return None
+        found = [
+            ((relation.name, named.name), named)
+            for relation in self.subject.manager.relations
+            if not relation.many and relation.target in self.facts.managers
+            if (named := best_field([word.lower], self.facts.managers[relation.target], 3))
+        ]
+        if len(found) != 1:
+            return None
+        return Mention(position, word.joined, (word.lower,), *found[0])
 
     def _is_verb(self, word: Word, following: Piece | None) -> bool:
         """Tell a verb or a unit, which only hints at a field, from a value."""

@@ -5,7 +5,7 @@ and averages at two decimal places.
 """
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from providers.offline.asked import Change, Figures, Group, Measure, Rank, is_moment
 from providers.offline.english import MONTH_NAMES
@@ -288,7 +288,7 @@ def _number(value: float | str, field: Field, *, is_average: bool) -> str:
     try:
         number = Decimal(str(value))
         if is_average or (isinstance(value, float) and field.type == "number"):
-            rounded = number.quantize(_CENTS)
+            rounded = number.quantize(_CENTS, ROUND_HALF_UP)
             return f"{rounded:,}" if is_average or rounded != number else f"{number:,}"
     except InvalidOperation:
         return str(value)

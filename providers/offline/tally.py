@@ -329,6 +329,7 @@ class Tally:
             return
         while True:
             self._by_one(at, is_sort=is_sort)
+            self._explain_verbs(index)
             following = self.frame.at(at + 2)
             is_field = isinstance(following, (Mention, Part)) and not self._is_by(at + 1)
             if not isinstance(self.frame.at(at + 1), Mark) or not is_field:
@@ -336,11 +337,26 @@ class Tally:
             self.frame.used.add(at + 1)
             at += 2
 
+    def _explain_verbs(self, index: int) -> None:
+        """Take the verb of "orders placed in each year", which the group says something of."""
+        named = self.frame.mention(index - 1)
+        if named and self.read_.groups and named.path == self.read_.groups[-1].path:
+            self.frame.used.add(index - 1)
+        for at in self.frame.cues_before(index):
+            cue = self.frame.segments[at]
+            if self.read_.groups and isinstance(cue, Cue):
+                if self.frame.is_explained(cue, self.read_.groups[-1].path):
+                    self.frame.used.add(at)
+
     def _by_one(self, at: int, *, is_sort: bool) -> None:
         target = self.frame.at(at)
         if isinstance(target, Part):
             self.frame.used.add(at)
-            self.read_.groups += parts_of_date(self.frame, target.name)
+            of, date = self._is_tie(at + 1), self.frame.mention(at + 2)
+            is_named = of and date and date.field and date.field.type in TEMPORAL
+            self.frame.used |= {at + 1, at + 2} if is_named else set()
+            named = date.path[-1] if is_named and date else ""
+            self.read_.groups += parts_of_date(self.frame, target.name, named)
         elif isinstance(target, Mention) and is_amount(self.frame, target):
             path, found = field_of(self.frame, target, ordered=True)
             self._take(at)

@@ -2,94 +2,25 @@
 
 import calendar
 import shutil
-import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import closing
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from transports import Chat, answer, open_chat
+from asking import Desk, open_offline
 
 from app.demo import flights
-from schema.events import Event, Json, JsonObject, ToolCall, ToolResult
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SHOWN = 20
 
-Row = tuple[str | int | float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An answered question: its text, and the arguments and result of the read that gave it."""
-
-    text: str
-    tool: str
-    args: JsonObject
-    result: JsonObject
-
-    @property
-    def headline(self) -> str:
-        return self.text.splitlines()[0]
-
-    @property
-    def lines(self) -> list[str]:
-        """The listed rows, or those of a table."""
-        return [line for line in self.text.splitlines() if line.startswith(("- ", "| "))]
-
-    @property
-    def table(self) -> list[tuple[Json, ...]]:
-        """The values of the rows that the tool returned, each in its order."""
-        rows = self.result["data"]
-        assert isinstance(rows, list)
-        return [tuple(row.values()) for row in rows if isinstance(row, dict)]
-
-
-@dataclass(frozen=True, slots=True)
-class Tower:
-    """The flights behind the engine, and their file as plain SQL sees it."""
-
-    chat: Chat
-    file: Path
-
-    async def ask(self, question: str, *earlier: str) -> Asked:
-        """Ask in a conversation of its own, after other questions."""
-        first, *rest = (*earlier, question)
-        events = await self.chat.ask(first, conversation_id="new")
-        for said in rest:
-            events = await self.chat.ask(said)
-        return asked_in(events)
-
-    def sql(self, statement: str) -> list[Row]:
-        with closing(sqlite3.connect(self.file)) as connection:
-            return connection.execute(statement).fetchall()
-
-
-def asked_in(events: list[Event]) -> Asked:
-    """The last read of a turn, and what was said of it."""
-    called = [event for event in events if isinstance(event, ToolCall)]
-    results = [event for event in events if isinstance(event, ToolResult)]
-    assert len(called) == len(results) <= 8
-    if not called:
-        return Asked(answer(events), "", {}, {})
-    result = results[-1].result
-    return Asked(
-        answer(events), called[-1].name, called[-1].args, result if isinstance(result, dict) else {}
-    )
-
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def tower(
-    flights_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[Tower]:
+async def tower(flights_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Desk]:
     path = flights_url.removeprefix("sqlite+aiosqlite:///")
-    file = Path(shutil.copy(path, tmp_path_factory.mktemp("tower") / "flights.db"))
-    url = f"sqlite+aiosqlite:///{file}"
-    async with open_chat("engine", flights.managers, url, provider="offline") as chat:
-        yield Tower(chat, file)
+    copy = shutil.copy(path, tmp_path_factory.mktemp("tower") / "flights.db")
+    async with open_offline(flights.managers, f"sqlite+aiosqlite:///{copy}") as desk:
+        yield desk
 
 
 # --- how many rows there are ----------------------------------------------------------------------
@@ -136,7 +67,7 @@ COUNTED: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("question", "rows", "said"), COUNTED)
 async def test_rows_are_counted_as_sql_counts_them(
-    tower: Tower, question: str, rows: str, said: str
+    tower: Desk, question: str, rows: str, said: str
 ) -> None:
     asked = await tower.ask(question)
     [(count,)] = tower.sql(f"SELECT count(*) FROM {rows}")
@@ -173,7 +104,7 @@ VALUES: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("question", "statement", "said"), VALUES)
 async def test_a_value_is_that_of_sql(
-    tower: Tower, question: str, statement: str, said: str
+    tower: Desk, question: str, statement: str, said: str
 ) -> None:
     asked = await tower.ask(question)
     [(value,)] = tower.sql(statement)
@@ -231,7 +162,7 @@ GROUPED: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("question", "statement", "line"), GROUPED)
 async def test_groups_are_those_of_sql(
-    tower: Tower, question: str, statement: str, line: str
+    tower: Desk, question: str, statement: str, line: str
 ) -> None:
     asked = await tower.ask(question)
     rows = tower.sql(statement)
@@ -245,7 +176,7 @@ async def test_groups_are_those_of_sql(
     "question",
     ["cancelled flights per month", "how many flights were cancelled each month?"],
 )
-async def test_cancelled_flights_per_month(tower: Tower, question: str) -> None:
+async def test_cancelled_flights_per_month(tower: Desk, question: str) -> None:
     asked = await tower.ask(question)
     rows = tower.sql(CANCELLED)
     assert asked.table == rows
@@ -262,7 +193,7 @@ async def test_cancelled_flights_per_month(tower: Tower, question: str) -> None:
         "which five manufacturers have the most planes?",
     ],
 )
-async def test_the_first_of_the_groups(tower: Tower, question: str) -> None:
+async def test_the_first_of_the_groups(tower: Desk, question: str) -> None:
     asked = await tower.ask(question)
     rows = tower.sql(MAKERS)
     assert asked.table == rows[: SHOWN + 1]
@@ -283,7 +214,7 @@ async def test_the_first_of_the_groups(tower: Tower, question: str) -> None:
         ),
     ],
 )
-async def test_the_carrier_with_most_flights(tower: Tower, question: str, said: str) -> None:
+async def test_the_carrier_with_most_flights(tower: Desk, question: str, said: str) -> None:
     asked = await tower.ask(question)
     [(_, count), *_] = tower.sql(PER_CARRIER)
     assert asked.table[0][1] == count
@@ -306,7 +237,7 @@ LONGEST = "SELECT id, dep_delay FROM flight ORDER BY dep_delay DESC NULLS LAST, 
     ],
 )
 async def test_the_longest_departure_delay_is_told_with_its_flight(
-    tower: Tower, question: str
+    tower: Desk, question: str
 ) -> None:
     asked = await tower.ask(question)
     [(number, delay)] = tower.sql(LONGEST.format(1))
@@ -324,14 +255,14 @@ async def test_the_longest_departure_delay_is_told_with_its_flight(
         "five flights with the highest departure delay",
     ],
 )
-async def test_the_five_longest_departure_delays(tower: Tower, question: str) -> None:
+async def test_the_five_longest_departure_delays(tower: Desk, question: str) -> None:
     asked = await tower.ask(question)
     rows = tower.sql(LONGEST.format(5))
     said = [line.split(", ")[0] for line in asked.lines]
     assert said == [f"- id {number}: dep_delay {delay}" for number, delay in rows]
 
 
-async def test_rows_that_share_the_first_place_are_counted(tower: Tower) -> None:
+async def test_rows_that_share_the_first_place_are_counted(tower: Desk) -> None:
     asked = await tower.ask("the longest flight")
     [(count, most)] = tower.sql(
         "SELECT count(*), distance FROM flight GROUP BY distance ORDER BY distance DESC LIMIT 1"
@@ -368,7 +299,7 @@ LAGUARDIA = "and from LaGuardia?"
     ],
 )
 async def test_and_from_laguardia(
-    tower: Tower, earlier: tuple[str, ...], statement: str, said: str
+    tower: Desk, earlier: tuple[str, ...], statement: str, said: str
 ) -> None:
     asked = await tower.ask(LAGUARDIA, *earlier)
     [(value,)] = tower.sql(statement)
@@ -406,7 +337,7 @@ async def test_and_from_laguardia(
     ],
 )
 async def test_what_is_new_takes_the_place_of_what_was_said_of_the_same(
-    tower: Tower, chain: tuple[str, ...], rows: str
+    tower: Desk, chain: tuple[str, ...], rows: str
 ) -> None:
     *earlier, question = chain
     asked = await tower.ask(question, *earlier)
@@ -443,14 +374,14 @@ async def test_what_is_new_takes_the_place_of_what_was_said_of_the_same(
     ],
 )
 async def test_a_figure_goes_on_with_something_else_in_it(
-    tower: Tower, chain: tuple[str, ...], statement: str
+    tower: Desk, chain: tuple[str, ...], statement: str
 ) -> None:
     *earlier, question = chain
     asked = await tower.ask(question, *earlier)
     assert asked.table == tower.sql(statement)[: SHOWN + 1]
 
 
-async def test_more_rows_follow_those_that_were_shown(tower: Tower) -> None:
+async def test_more_rows_follow_those_that_were_shown(tower: Desk) -> None:
     asked = await tower.ask("more", "flights from LGA", "show more")
     rows = tower.sql("SELECT id FROM flight WHERE origin = 'LGA' ORDER BY id LIMIT 20 OFFSET 40")
     assert [line.split(":")[0] for line in asked.lines] == [f"- id {number}" for (number,) in rows]
@@ -468,7 +399,7 @@ async def test_more_rows_follow_those_that_were_shown(tower: Tower) -> None:
     ],
 )
 async def test_what_cannot_be_followed_is_named(
-    tower: Tower, chain: tuple[str, ...], word: str
+    tower: Desk, chain: tuple[str, ...], word: str
 ) -> None:
     *earlier, question = chain
     asked = await tower.ask(question, *earlier)
@@ -476,7 +407,7 @@ async def test_what_cannot_be_followed_is_named(
     assert "\nYou could ask:\n- " in asked.text
 
 
-async def test_a_part_that_was_refused_is_left_out_of_what_follows(tower: Tower) -> None:
+async def test_a_part_that_was_refused_is_left_out_of_what_follows(tower: Desk) -> None:
     asked = await tower.ask("and in July?", "flights from JFK", "and from Zorb?")
     [(count,)] = tower.sql("SELECT count(*) FROM flight WHERE origin = 'JFK' AND month = 7")
     assert asked.result["total_count"] == count
@@ -505,7 +436,7 @@ async def test_a_part_that_was_refused_is_left_out_of_what_follows(tower: Tower)
     ],
 )
 async def test_a_figure_that_is_not_understood_is_refused_in_words(
-    tower: Tower, question: str, word: str
+    tower: Desk, question: str, word: str
 ) -> None:
     asked = await tower.ask(question)
     assert word in asked.headline
