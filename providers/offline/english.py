@@ -309,6 +309,7 @@ def split_name(name: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in _PARTS.findall(name))
 
 
+@lru_cache(maxsize=4096)
 def _forms(word: str) -> frozenset[str]:
     """Return a lower-case word with the simpler words it may be a plural of."""
     found = {word}
@@ -321,11 +322,13 @@ def _forms(word: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=16_384)
 def same(left: str, right: str) -> bool:
     """Tell whether two lower-case words are equal or singular and plural of each other."""
     return left in _forms(right) or right in _forms(left)
 
 
+@lru_cache(maxsize=16_384)
 def related(left: str, right: str) -> bool:
     """Tell whether two lower-case words look like one family: supplied and supplier."""
     if same(left, right):

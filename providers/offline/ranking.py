@@ -134,6 +134,9 @@ def _ranked(frame: Frame, read: Read) -> Rank:
     text = top.best.text if top else read.direction.text if read.direction else ""
     if measure is None or measure.field is None or frame.question.intent == "count":
         raise Stuck("measure" if measure is None else "calculation", text)
+    if measure.op not in {"max", "min"}:
+        # "The highest average price" is one of groups.
+        raise Stuck("calculation", f"{text} {OP_WORDS[measure.op]}")
     is_sorted_else = read.sort is not None and read.sort.path != measure.path
     if is_sorted_else or any(other != measure for other in read.measures):
         raise Stuck("calculation", text)

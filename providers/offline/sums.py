@@ -242,7 +242,9 @@ def _ranking(found: Found, rank: Rank, noun: str, said: str) -> tuple[str, list[
         return f"There {verb} {count:,} {noun}{said}{link} {rank.said} {name}, {value}", tied, count
     rows = page.data[: min(rank.top, SHOWN_ROWS)]
     link = " and the" if said else " with the"
-    head = f"These are the {len(rows)} {noun}{said}{link} {rank.said} {name}{_limit(rank.top)}"
+    which = f"This is the one {found.resolved.noun}"
+    which = f"These are the {len(rows)} {noun}" if len(rows) > 1 else which
+    head = f"{which}{said}{link} {rank.said} {name}{_limit(rank.top)}"
     if rank.top == len(rows) < len(page.data) and value_of(rows[-1], rank.path) == value_of(
         page.data[len(rows)], rank.path
     ):

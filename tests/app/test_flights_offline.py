@@ -432,6 +432,8 @@ async def test_a_part_that_was_refused_is_left_out_of_what_follows(tower: Desk) 
         ("planes sorted by seats, worst first", '"worst first" may mean'),
         ("the month with the longest delay by carrier", '"delay" may mean'),
         ("heaviest plane", '"heaviest"'),
+        ("highest average seats", '"highest average"'),
+        ("planes with the highest average seats", '"highest average"'),
         ("average year of planes", '"year"'),
     ],
 )
