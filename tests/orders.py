@@ -1,7 +1,7 @@
 """An odd little business: its names are words that questions have for figures, too.
 
-A manager is called Order and a field ``total``; moments stand in dates only, one order has none, and
-two of its lines cost the same.
+A manager is called Order and a field ``total``; moments stand in dates only, one order has none,
+and two of them are worth the same.
 """
 
 from datetime import date

@@ -30,6 +30,7 @@ from providers.offline.steps import (
     query_args,
     value_of,
 )
+from providers.offline.subject import opens_with_rows
 from schema.events import JsonObject
 
 MAX_CALLS = 8
@@ -72,6 +73,8 @@ def _next(question: Question, facts: Facts) -> Step:
     if best is None and catalogue.key not in facts.done:
         # Words that find nothing: see what there is.
         return [catalogue]
+    if question.intent == "change" and opens_with_rows(question.pieces, facts):
+        question = replace(question, intent="list")
     if question.intent in _UNREAD:
         return About(question.intent)
     if best is None:

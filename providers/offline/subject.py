@@ -64,6 +64,16 @@ def named_again(pieces: Sequence[Piece], facts: Facts, told: Subject) -> Subject
     return None
 
 
+def opens_with_rows(pieces: Sequence[Piece], facts: Facts) -> bool:
+    """Tell "purchase orders in July" and "order 3" from "order 3 bolts", a request."""
+    named = _manager_at(pieces, 0, facts)
+    if named is None or named.length > 1:
+        return named is not None
+    if len(pieces) > 2:
+        return isinstance(pieces[1], Cue)
+    return all(isinstance(piece, Number) for piece in pieces[1:])
+
+
 def mentioned_managers(question: Question, facts: Facts) -> Iterator[str]:
     """Name every known manager the question mentions, in order."""
     for position in range(len(question.pieces)):

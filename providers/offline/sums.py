@@ -90,7 +90,7 @@ def _groups(found: Found, figures: Figures) -> str:
     shown = page.data[: min(figures.top or SHOWN_ROWS, SHOWN_ROWS)]
     what = listed([_named(m, noun) for m in figures.measures])
     of = "" if any(m.op == "count" for m in figures.measures) else f" of {noun}"
-    order = _order(figures)
+    order = _order(figures, noun)
     if figures.top:
         which = f"the {len(shown)} with the {figures.said} out of {page.total_count:,}"
         which += _limit(figures.top)
@@ -188,10 +188,11 @@ def _is_tied(page: Page, shown: int, measure: Measure) -> bool:
     return len(rows) > shown and rows[shown - 1].get(measure.key) == rows[shown].get(measure.key)
 
 
-def _order(figures: Figures) -> str:
+def _order(figures: Figures, noun: str) -> str:
     if not figures.order:
         return ""
-    return ", highest first" if figures.order[1] else ", lowest first"
+    which = f" {_named(figures.ranked, noun)}" if len(figures.measures) > 1 else ""
+    return f", highest{which} first" if figures.order[1] else f", lowest{which} first"
 
 
 def _having(figures: Figures) -> str:

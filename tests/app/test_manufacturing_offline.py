@@ -121,8 +121,8 @@ GROUPED: list[tuple[str, str, str]] = [
     ),
     (
         "materials with an average part price over 50 euros",
-        f"SELECT m.name, round(avg(p.price) + 1e-9, 2) {OF_MATERIAL} GROUP BY 1 HAVING avg(p.price) > 50"
-        " ORDER BY 2 DESC",
+        f"SELECT m.name, round(avg(p.price) + 1e-9, 2) {OF_MATERIAL} GROUP BY 1"
+        " HAVING avg(p.price) > 50 ORDER BY 2 DESC",
         "{:.2f} euros",
     ),
 ]

@@ -46,6 +46,10 @@ async def shop(tmp_path: Path) -> AsyncGenerator[Desk]:
         ("orders after July 2023", "There are 3 orders with placed_on from the end of July 2023:"),
         ("orders until 2023", "There are 2 orders with placed_on before the end of 2023:"),
         ("total of orders in July", "There are 2 orders with placed_on in July:"),
+        ("order 3", "There is 1 order with id 3:"),
+        ("order with the highest rank", "There is 1 order with the highest rank, 9:"),
+        ("order 3 bolts", "I only read what is on record"),
+        ("Order the parts", "I only read what is on record"),
         ("draft orders", "There is 1 order without placed_on:"),
         ("most common rank", "The rank with the most orders is rank 2, with 2 orders."),
         (
