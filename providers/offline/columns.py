@@ -53,10 +53,11 @@ def field_of(frame: Frame, mention: Mention, *, ordered: bool) -> tuple[tuple[st
     if owner is None or many or mention.field is None:
         raise Stuck("unmeasured", said)
     types = NUMERIC | (TEMPORAL if ordered else frozenset[str]())
+    keys = {*owner.primary_key, *foreign_keys(owner)}
     rated = [
         (field_level(mention.words, f.name, f.description), f)
         for f in owner.fields
-        if f.type in types
+        if f.type in types and f.name not in keys
     ]
     most = max((level for level, _ in rated), default=0)
     found = [f for level, f in rated if level == most > 0]
@@ -104,7 +105,7 @@ def group_of(frame: Frame, mention: Mention) -> Group:
     owner, many = frame.places.along(path)
     if owner is None and not mention.field:
         owner = frame.places.known(mention.target)
-        many = False
+        many = (frame.manager.name, mention.target) in frame.facts.widening
         if owner is None:
             frame.want(mention.target)
     if many or owner is None:

@@ -31,8 +31,8 @@ PEOPLE = _words("us we you i our your")
 
 LEAD = _words(
     """hi hello hey greetings ok okay well just and list show give find display fetch tell print
-    name enumerate search look lookup retrieve see want need like know let count all every now then
-    may"""
+    name compare enumerate search look lookup retrieve see want need like know let count all every
+    now then may"""
 )
 """Words that ask, greet or lead in: empty at the start of a question, content elsewhere."""
 
@@ -46,6 +46,9 @@ LEAD_TIES: dict[str, frozenset[str]] = {
     "us": _words("show give tell let"),
 }
 """Words that are empty behind certain words that lead in: "look for", "want to know"."""
+
+COMPARING = _words("compare vs versus")
+"""Words that ask to set values side by side."""
 
 FILLER = _words("records record rows row entries entry data available exist exists existing ones")
 """Words for rows in general; they say nothing unless the schema has them as names."""

@@ -82,6 +82,7 @@ class _Schema(Manager):
 class _Hop(_Facts):
     name: str = Named(alias="field")
     target: str = Named(alias="to")
+    many: bool = False
 
 
 class _Path(_Facts):
@@ -106,7 +107,8 @@ class Facts:
     """All that is known in this turn.
 
     ``managers`` keeps the order of discovery, best search hit first; ``detailed`` are those whose
-    schema was asked for. A path that does not exist is ``None``. ``done``: keys of all calls.
+    schema was asked for. A path that does not exist is ``None``; ``widening`` are those that lead
+    to many rows. ``done``: keys of all calls.
     """
 
     managers: dict[str, Manager] = field(default_factory=dict[str, Manager])
@@ -114,6 +116,7 @@ class Facts:
     paths: dict[tuple[str, str], tuple[str, ...] | None] = field(
         default_factory=dict[tuple[str, str], tuple[str, ...] | None]
     )
+    widening: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     pages: dict[str, _Answer] = field(default_factory=dict[str, _Answer])
     done: set[str] = field(default_factory=set[str])
     is_refused: bool = False
@@ -155,6 +158,7 @@ class Facts:
                 path = _Path.model_validate_json(content)
                 pair = (str(call.args.get("from_manager")), str(call.args.get("to_manager")))
                 self.paths[pair] = tuple(hop.name for hop in path.hops) if path.found else None
+                self.widening |= {pair} if any(hop.many for hop in path.hops) else set()
             case "query" | "aggregate":
                 self.pages[key] = Page.model_validate_json(content)
             case _:

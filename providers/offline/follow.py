@@ -73,6 +73,7 @@ def _joined(base: Resolved, part: Resolved, question: Question) -> Resolved:
         Layer(tuple(base.conditions), tuple(base.slots), is_added=base.is_added),
     )
     found = replace(part, layers=layers, is_added=is_new, noun=base.noun)
+    found.compares = base.compares or part.compares
     if is_new:
         if _is_cut(base.asked):
             return replace(found, problem=Problem("rows", _said(question)))

@@ -17,6 +17,7 @@ from providers.offline.english import (
     CHANGING,
     CHAT,
     COMPARATIVES,
+    COMPARING,
     COMPARISONS,
     CUE_HINTS,
     CUES,
@@ -151,13 +152,15 @@ class Question:
     """A question before the schema is known.
 
     ``counted`` is the index of what "how many" counts. ``asks_do``: the question has a "does", so
-    its verb stands apart. ``earlier`` is the question it ``leans`` on, if there is one.
+    its verb stands apart. ``compares``: values are to be set side by side. ``earlier`` is the
+    question it ``leans`` on, if there is one.
     """
 
     intent: Intent
     pieces: tuple[Piece, ...] = ()
     counted: int | None = None
     asks_do: bool = False
+    compares: bool = False
     leans: Lean = ""
     earlier: "Question | None" = None
 
@@ -248,6 +251,8 @@ def _phrases() -> _Phrases:
         ("&",): (Mark("and"),),
         ("both",): (Mark("both"),),
         ("between",): (Cue("between"),),
+        ("vs",): (Mark("or"),),
+        ("versus",): (Mark("or"),),
         **{(w, "with"): (Cue("starts"),) for w in ("start", "starts", "begin", "begins")},
         **{(w, "with"): (Cue("ends"),) for w in ("end", "ends", "starting", "ending")},
         ("their",): (Mark("their"),),
@@ -302,7 +307,8 @@ def _read(text: str, earlier: Question | None) -> Question:
         return Question("follow")
     asks_do = bool({"do", "does", "did"} & set(words))
     earlier = earlier if leans else None
-    question = Question(intent, tuple(pieces), counted, asks_do, leans, earlier)
+    compares = bool(COMPARING & set(words))
+    question = Question(intent, tuple(pieces), counted, asks_do, compares, leans, earlier)
     has_value = any(
         isinstance(p, (Number, Moment)) or (isinstance(p, Word) and p.quoted) for p in pieces
     )
@@ -423,7 +429,11 @@ class _Reader:
         """Tell a function word, or one that has no content where it stands."""
         word = self.tokens[position].lower
         follows = self.tokens[position + 1 : position + 2]
-        if word == "first" and follows and follows[0].kind == "number":
+        if (
+            word == "first"
+            and follows
+            and (follows[0].kind == "number" or follows[0].lower in NUMBERS)
+        ):
             return not self.pieces
         if word in {"all", "every"}:
             return self._is_of_rows() or not any(isinstance(p, Word) for p in self.pieces)

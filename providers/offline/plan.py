@@ -7,9 +7,9 @@ itself. Look-ups that don't depend on each other go out together; a call is neve
 from collections.abc import Sequence
 from dataclasses import replace
 
-from providers.offline.asked import Change, Figures, Rank
+from providers.offline.asked import Change, Figures, Group, Measure, Rank
 from providers.offline.english import split_name
-from providers.offline.facts import AGGREGATE, PATH, QUERY, SCHEMA, SEARCH, Facts, Page
+from providers.offline.facts import AGGREGATE, PATH, QUERY, SCHEMA, SEARCH, Facts, Field, Page
 from providers.offline.follow import understand
 from providers.offline.frame import Problem
 from providers.offline.lookup import look_up
@@ -179,6 +179,10 @@ def _ask(resolved: Resolved, fixed: Sequence[Condition], hits: Sequence[Hit], fa
         return _trouble("both", twice.said or twice.path[-1], resolved)
     others = tuple((label(h.place.path), o) for h in hits for o in h.others)
     taken = tuple((h.said, h.condition.said) for h in hits if h.is_partial)
+    if resolved.compares:
+        resolved = _side_by_side(resolved, conditions)
+        if resolved.problem:
+            return Trouble(resolved.problem, resolved)
     found = Found(resolved, conditions, _NOTHING, others, taken)
     match resolved.asked:
         case Figures() as figures:
@@ -189,6 +193,18 @@ def _ask(resolved: Resolved, fixed: Sequence[Condition], hits: Sequence[Hit], fa
             return _trouble("calculation", said, resolved)
         case None:
             return _ask_rows(found, facts)
+
+
+def _side_by_side(resolved: Resolved, conditions: Sequence[Condition]) -> Resolved:
+    """Group by the field whose values are compared: "compare UA and AA"."""
+    several = [c for c in conditions if c.lookup == "in"]
+    asked = resolved.asked or Figures((Measure("count"),))
+    if len(several) != 1 or not isinstance(asked, Figures) or asked.groups:
+        return replace(resolved, problem=Problem("compare"))
+    path = several[0].path
+    own = [f for f in resolved.subject.fields if path == (f.name,)]
+    group = Group(path, own[0] if own else Field(name=path[-1]))
+    return replace(resolved, asked=replace(asked, groups=(group,)))
 
 
 def _ask_rows(found: Found, facts: Facts) -> Step:

@@ -103,7 +103,8 @@ def _grouped(frame: Frame, read: Read) -> Figures:
     if top:
         best = top.best
         count = "most" if best.descending else "fewest"
-        said = count if by.op == "count" else best.text
+        end = "highest" if best.descending else "lowest"
+        said = count if by.op == "count" else end if best.text in ENDS else best.text
         # "The longest distance per carrier" is asked of every carrier.
         limit = top.count or (1 if read.is_headed else None)
     is_ordered = top or read.direction or read.sort or not read.groups[-1].is_in_time

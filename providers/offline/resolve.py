@@ -67,6 +67,7 @@ class Resolved:
     layers: tuple[Layer, ...] = ()
     is_added: bool = False
     skipped: int = 0
+    compares: bool = False
     shown: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     problem: Problem | None = None
     rows: int = SHOWN_ROWS
@@ -95,6 +96,7 @@ def resolve(
 def _resolve(question: Question, subject: Subject, facts: Facts, depth: int) -> Resolved:
     noun = " ".join(subject.words or manager_words(subject.manager))
     resolved = Resolved(subject.manager, singular(noun), question.intent, subject)
+    resolved.compares = question.compares
     if not _is_known_by_itself(subject.manager):
         resolved.related = tuple(related_names(subject.manager, facts))
     if len(question.pieces) == subject.length and subject.start >= 0:

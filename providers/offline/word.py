@@ -177,6 +177,7 @@ def _why(problem: Problem, noun: str) -> str:
         "many": f'I can\'t group {noun} by "{said}": each may have several, or none that I see.',
         "rows": f'I can\'t tell which {noun} "{said}" are, so please ask the whole question.',
         "more": "That was all.",
+        "compare": "I can compare by two or more values of one field only.",
         "unread": f'I did not understand "{said}" here, so I don\'t answer rather than guess.',
         "or": (
             f'I can\'t join conditions by "{said}": all conditions hold together, and only values '

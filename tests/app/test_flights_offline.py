@@ -152,6 +152,21 @@ GROUPED: list[tuple[str, str, str]] = [
         "| {} | {:,.2f} minutes | {:,} minutes |",
     ),
     (
+        "compare the average arrival delay of UA and AA",
+        "SELECT carrier, avg(arr_delay) FROM flight WHERE carrier IN ('AA', 'UA') GROUP BY 1",
+        "- {}: {:,.2f} minutes",
+    ),
+    (
+        "flights of carrier UA vs AA",
+        "SELECT carrier, count(*) FROM flight WHERE carrier IN ('AA', 'UA') GROUP BY 1",
+        "- {}: {:,} flights",
+    ),
+    (
+        "compare flights from JFK and LGA",
+        "SELECT origin, count(*) FROM flight WHERE origin IN ('JFK', 'LGA') GROUP BY 1",
+        "- {}: {:,} flights",
+    ),
+    (
         "airlines with more than 50,000 flights",
         "SELECT name, count(*) FROM flight JOIN airline USING (carrier)"
         " GROUP BY 1 HAVING count(*) > 50000 ORDER BY 2 DESC",
@@ -421,6 +436,7 @@ async def test_a_part_that_was_refused_is_left_out_of_what_follows(tower: Desk) 
     [
         ("average delay", '"delay" may mean dep_delay or arr_delay'),
         ("median departure delay", '"median"'),
+        ("compare flights from JFK", "I can compare by two or more values"),
         ("percentage of cancelled flights", '"percentage"'),
         ("average number of flights per month", '"average"'),
         ("hottest hour", '"hottest"'),

@@ -253,6 +253,7 @@ async def test_figures_of_what_was_found(factory: Desk) -> None:
         ("parts by price", '"by price" may mean sorted by price or counted per price'),
         ("parts per colour", '"colour"'),
         ("median price", '"median"'),
+        ("average id of parts", '"id"'),
         ("average material", '"average"'),
         ("total value of the stock", '"total"'),
         ("three parts per material", "3"),
