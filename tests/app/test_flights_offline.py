@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 import pytest_asyncio
-from asking import Desk, open_offline
+from questions import Desk, open_offline
 
 from app.demo import flights
 
