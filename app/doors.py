@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from app.bodies import Problem
 from app.engine import TurnEngine
 from app.identity import Authenticator, Credentials, Transport, Visit
-from app.openapi import Problem
 from app.records import framed
 from app.runs import RunHost
 from app.sessions import SESSION_COOKIE

@@ -81,10 +81,15 @@ def _once(entries: tuple[_T, ...]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(entries))
 
 
-def _config(value: object) -> object:
-    if isinstance(value, str):
-        raise ValueError("must be a JSON object")
-    return value
+def decoded(value: object) -> object:
+    """Take an object from text: what stands below a name of the user's comes undecoded."""
+    if not isinstance(value, str):
+        return value
+    with suppress(ValueError):
+        found: object = json.loads(value)
+        if isinstance(found, dict):
+            return cast("dict[str, object]", found)  # whose values somebody else checks
+    raise ValueError("must be a JSON object")
 
 
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -101,9 +106,9 @@ HostPattern = Annotated[str, AfterValidator(host_pattern)]
 Origin = Annotated[str, AfterValidator(origin)]
 Code = Annotated[str | Callable[..., object], BeforeValidator(_code)]
 """A callable, or where it can be imported from."""
-Config = Annotated[dict[str, object] | None, BeforeValidator(_config)]
+Config = Annotated[dict[str, object] | None, BeforeValidator(decoded)]
 """A mapping whose keys somebody else knows."""
-Named = Annotated[Mapping[str, _T] | None, BeforeValidator(_config)]
+Named = Annotated[Mapping[str, _T] | None, BeforeValidator(decoded)]
 """Things of one kind, by names of the user's."""
 Timezone = Annotated[ZoneInfo, BeforeValidator(_timezone)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]

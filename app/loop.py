@@ -10,6 +10,7 @@ import secrets
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 import orjson
@@ -96,7 +97,7 @@ class Loop:
         self._budget = budget
         self._reads_left = budget.reads
         self._round = 0
-        self._usage = Usage()
+        self._usage = Usage(cost_usd=Decimal(0))
         self._text: list[str] = []
         self._calls: list[ToolCallEvent] = []
         self._open: list[_Call] = []

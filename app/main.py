@@ -43,7 +43,7 @@ import schema
 from app.doors import Desk, problem
 from app.engine import TurnEngine
 from app.identity import Authenticator, Identify, Permission
-from app.openapi import SUMMARY, TAGS, add_docs, describe
+from app.openapi import DESCRIPTION, FAILED, SUMMARY, TAGS, add_docs, describe
 from app.routes import chat_router, health_router
 from app.runs import RunHost
 from app.sessions import Sessions
@@ -83,7 +83,9 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
         title="Frontdesk",
         version=version("frontdesk"),
         summary=SUMMARY,
+        description=DESCRIPTION,
         openapi_tags=TAGS,
+        responses=FAILED,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

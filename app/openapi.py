@@ -4,21 +4,32 @@ FastAPI can't describe a stream whose frames carry ids, and client generators re
 the standard says ``itemSchema``; so both are given for each stream. Source: design.md 4.
 """
 
-from datetime import datetime
 from typing import Literal
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import TypeAdapter
 from starlette.staticfiles import StaticFiles
 
+from app import examples
+from app.bodies import Answer, Entries, Problem, SessionState
 from app.identity import CSRF_HEADER, SUBPROTOCOL
 from app.sessions import CSRF_COOKIE, SESSION_COOKIE
-from schema.events import EVENTS, Actor, Ask, ClientFrame, EntryKind, Event, Json, JsonObject
+from schema.errors import (
+    BadEvent,
+    ChatError,
+    ChatFailed,
+    Denied,
+    NotFound,
+    TryAgain,
+    Unauthorized,
+)
+from schema.events import EVENTS, Ask, ClientFrame, Json, JsonObject
 from schema.request import is_object
 
-Schema = dict[str, object]
+Responses = dict[int | str, JsonObject]
+"""What an operation answers, by status, as FastAPI takes it."""
 
 _DOCS_ASSETS = "/docs/assets"
 _DOCS_PAGE = f"""<!DOCTYPE html>
@@ -52,77 +63,60 @@ SwaggerUIBundle({{
 _REF = "#/components/schemas/{model}"
 _EVENT: JsonObject = {"$ref": _REF.format(model="Event")}
 SUMMARY = "Ask your organisation's data in plain language; every answer shows its evidence."
+DESCRIPTION = """\
+Whoever asks without credentials is a visitor, known by cookies; a bearer token says who asks.
+
+A turn is a sequence of events, told apart by their `type`; by their numbers a client goes on after
+a broken connection. Types and fields may be added: ignore those you do not know.
+"""
 TAGS: list[dict[str, object]] = [
     {"name": "chat", "description": "Questions, answers and what a conversation holds."},
     {"name": "health", "description": "The state of the process."},
 ]
 
 
-class Problem(BaseModel):
-    """Why a request was refused, where the refusal has an HTTP status of its own."""
-
-    detail: str = Field(description="A public sentence.")
-    code: str = Field(description="A stable code to act on.")
+# --- responses ------------------------------------------------------------------------------------
 
 
-class Answer(BaseModel):
-    """A whole turn: its events in order, and the text of all its text chunks."""
-
-    events: list[Event]
-    answer: str
+def _header(description: str, example: str | int) -> JsonObject:
+    kind = "integer" if isinstance(example, int) else "string"
+    return {"description": description, "schema": {"type": kind}, "example": example}
 
 
-class Entry(BaseModel):
-    """One thing that happened in a conversation."""
-
-    seq: int = Field(description="Its number in the conversation, from 1.")
-    run_id: str
-    created_at: datetime
-    kind: EntryKind
-    content: str = Field(description="The text; of an error, its public message.")
-    round: int = Field(description="The provider round; an answer and its calls share it.")
-    name: str | None = Field(description="Of an action, the tool; of an error, its code.")
-    call_id: str | None = Field(description="Of an action, the id that its events carry.")
-    arguments: Json = Field(description="Of an action, what the tool was called with.")
-    result: Json = Field(description="Of an action, what the tool returned.")
-    status: str | None = Field(description="Of an action: succeeded, failed or interrupted.")
+def _json(model: str, **shown: Json) -> JsonObject:
+    """Describe a body: the component that it is, and an ``example`` or ``examples``."""
+    return {"application/json": {"schema": {"$ref": _REF.format(model=model)}, **shown}}
 
 
-class Entries(BaseModel):
-    """One page of a conversation, oldest first."""
-
-    items: list[Entry]
-    next: int | None = Field(description="Give it as `after` to read on; null at the end.")
-
-
-class SessionState(BaseModel):
-    """Who asks, and what a browser has to send with each message."""
-
-    actor: Actor
-    csrf_token: str | None = Field(
-        description=f"Goes along as {CSRF_HEADER}; null where none is needed, as with a bearer."
-    )
-    expires_at: datetime | None = Field(description="When to sign in again; null: never.")
+def _refusal(
+    error: type[ChatError],
+    description: str,
+    detail: str | None = None,
+    headers: JsonObject | None = None,
+) -> JsonObject:
+    """Describe an answer that holds a Problem: what it means, and an example of it."""
+    body = _json("Problem", example=examples.problem(error, detail))
+    named: JsonObject = {} if headers is None else {"headers": headers}
+    return {"description": description, **named, "content": body}
 
 
-def _problem(description: str) -> Schema:
-    return {"description": description, "model": Problem}
-
-
-def _refusal(description: str) -> JsonObject:
-    """As ``_problem``, for what FastAPI does not build."""
-    schema: JsonObject = {"$ref": _REF.format(model="Problem")}
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
-
-
-_RUN_HEADERS: Schema = {
-    "X-Run-Id": {"description": "The run, to resume by.", "schema": {"type": "string"}},
-    "X-Conversation-Id": {
-        "description": "The conversation, to continue by.",
-        "schema": {"type": "string"},
-    },
+_RETRY_AFTER: JsonObject = {
+    "Retry-After": _header("Seconds to wait before trying again, when known.", 30),
 }
-_FRAME: Schema = {
+_KNOWN: JsonObject = {
+    "Set-Cookie": _header(
+        f"{SESSION_COOKIE} and {CSRF_COOKIE}, where they are new.",
+        f"{CSRF_COOKIE}={examples.CSRF_TOKEN}; Max-Age=31536000; Path=/; SameSite=lax",
+    )
+}
+_RUN: JsonObject = {
+    "X-Run-Id": _header("The run, to resume by; a refusal has none.", examples.RUN),
+    "X-Conversation-Id": _header(
+        "The conversation, to continue by; a refusal has none.", examples.CONVERSATION
+    ),
+}
+_ASKED: JsonObject = {**_RUN, **_KNOWN, **_RETRY_AFTER}
+_FRAME: JsonObject = {
     "type": "object",
     "required": ["data"],
     "properties": {
@@ -137,104 +131,149 @@ _FRAME: Schema = {
         },
     },
 }
-_STREAM: Schema = {
-    "description": "Server-sent events, ended by `done` or `error`; a refusal is one `error`.",
-    "headers": _RUN_HEADERS,
-    "content": {
-        "text/event-stream": {
-            "schema": _EVENT,
-            "itemSchema": _FRAME,
-            "example": (
-                'id: 3f0c:1\ndata: {"type":"text_chunk","content":"Mercury uses it."}\n\n'
-                'id: 3f0c:2\ndata: {"type":"done","usage":{"input_tokens":9,"output_tokens":4,'
-                '"cost_usd":"0.0000425"}}\n\n'
-            ),
-        }
-    },
-}
-_ENVELOPE: Schema = {
+
+
+def _stream(shown: JsonObject, headers: JsonObject) -> JsonObject:
+    return {
+        "description": "Server-sent events, ended by `done` or `error`; a refusal is one `error`.",
+        "headers": headers,
+        "content": {
+            "text/event-stream": {"schema": _EVENT, "itemSchema": _FRAME, "examples": shown}
+        },
+    }
+
+
+_ENVELOPE: JsonObject = {
     "description": "The turn's events, ended by `done` or `error`; a refusal is one `error`.",
-    "headers": _RUN_HEADERS,
-    "content": {
-        "application/json": {
-            "schema": {"$ref": _REF.format(model="Answer")},
-            "example": {
-                "events": [
-                    {"type": "text_chunk", "content": "Mercury uses aluminum parts."},
-                    {
-                        "type": "done",
-                        "usage": {"input_tokens": 100, "output_tokens": 20, "cost_usd": None},
-                    },
-                ],
-                "answer": "Mercury uses aluminum parts.",
-            },
-        }
+    "headers": _ASKED,
+    "content": _json("Answer", examples=examples.ANSWER),
+}
+_STRANGER = "The host is not served, or another site's page has sent the request."
+_UNAUTHORIZED = _refusal(
+    Unauthorized,
+    "The bearer token is not valid, or the session has expired.",
+    headers={"WWW-Authenticate": _header("What would be taken.", "Bearer")},
+)
+_NOT_POST = _refusal(
+    BadEvent,
+    "Only POST is supported.",
+    "This method is not supported here.",
+    {"Allow": _header("What is supported.", "POST")},
+)
+_NO_KEYS = _refusal(
+    TryAgain,
+    "The token can't be checked now; try again.",
+    "The credentials can't be checked now.",
+    _RETRY_AFTER,
+)
+_NOT_READY = _refusal(TryAgain, "Not ready; try again.", headers=_RETRY_AFTER)
+
+
+def _parameter(name: str) -> JsonObject:
+    return _refusal(BadEvent, "A parameter is not valid.", f"Not valid: {name}.")
+
+
+_ASKING: Responses = {
+    401: _UNAUTHORIZED,
+    403: _refusal(Denied, "You may not ask, or the session's CSRF token is missing."),
+    404: _refusal(NotFound, "The conversation is not one of yours."),
+    405: _NOT_POST,
+    413: _refusal(
+        BadEvent, "The body is too large.", "The body must not be larger than 262144 bytes."
+    ),
+    415: _refusal(
+        BadEvent, "The body is not application/json.", "The body must be application/json."
+    ),
+    503: _refusal(TryAgain, "Nothing was stored; try again.", headers=_RETRY_AFTER),
+}
+_READING: Responses = {
+    401: _UNAUTHORIZED,
+    403: _refusal(Denied, "You may not read."),
+    404: _refusal(NotFound, "There is none of yours with this id."),
+    422: _parameter("after"),
+    503: _refusal(TryAgain, "The database can't be read now; try again.", headers=_RETRY_AFTER),
+}
+ENTRIES: Responses = {
+    200: {
+        "description": "A page of entries.",
+        "content": _json("Entries", example=examples.ENTRIES),
     },
-}
-_UNAUTHORIZED: dict[int | str, Schema] = {
-    401: _problem("The bearer token is not valid, or the session has expired."),
-}
-_ASKING: dict[int | str, Schema] = {
-    **_UNAUTHORIZED,
-    403: _problem("You may not ask, or the session's CSRF token is missing."),
-    404: _problem("The conversation is not one of yours."),
-    405: _problem("Only POST is supported."),
-    413: _problem("The body is too large."),
-    415: _problem("The body is not application/json."),
-    503: _problem("Nothing was stored; try again."),
-}
-_READING: dict[int | str, Schema] = {
-    **_UNAUTHORIZED,
-    403: _problem("You may not read."),
-    404: _problem("There is none of yours with this id."),
-    422: _problem("A parameter is not valid."),
-    503: _problem("The database can't be read now; try again."),
-}
-ENTRIES: dict[int | str, Schema] = {
-    200: {"description": "A page of entries.", "model": Entries},
     **_READING,
 }
 """Responses of the route that reads a conversation."""
-ASK: dict[int | str, Schema] = {200: _ENVELOPE, **_ASKING}
+ASK: Responses = {200: _ENVELOPE, **_ASKING}
 """Responses of a question that waits for its whole answer."""
-ASK_STREAM: dict[int | str, Schema] = {200: _STREAM, **_ASKING}
+ASK_STREAM: Responses = {
+    200: _stream(examples.STREAM, _ASKED),
+    **_ASKING,
+    422: _parameter("Last-Event-ID"),
+}
 """Responses of a question whose answer is streamed."""
-RESUME: dict[int | str, Schema] = {200: _STREAM, **_READING}
+RESUME: Responses = {200: _stream(examples.RESUMED, _RUN), **_READING}
 """Responses of a stream that is read again."""
-_SESSION: Schema = {
-    "description": "Who asks.",
-    "model": SessionState,
-    "headers": {
-        "Set-Cookie": {
-            "description": f"{SESSION_COOKIE} and {CSRF_COOKIE}, where they are new.",
-            "schema": {"type": "string"},
-        }
+SESSION: Responses = {
+    200: {
+        "description": "Who asks.",
+        "headers": _KNOWN,
+        "content": _json("SessionState", examples=examples.SESSIONS),
     },
+    401: _UNAUTHORIZED,
+    403: _refusal(Denied, _STRANGER),
+    503: _NO_KEYS,
 }
-_SITE: dict[int | str, Schema] = {
-    403: _problem("The host is not served, or another site's page has sent the request."),
-}
-_KEYS: dict[int | str, Schema] = {503: _problem("The token can't be checked now; try again.")}
-SESSION: dict[int | str, Schema] = {200: _SESSION, **_UNAUTHORIZED, **_SITE, **_KEYS}
 """Responses of the route that tells who asks."""
-SIGN_IN: dict[int | str, Schema] = {
-    **SESSION,
-    422: _problem("A parameter is not valid."),
+SIGN_IN: Responses = {
+    200: {
+        "description": "Who asks from here on.",
+        "headers": _KNOWN,
+        "content": _json("SessionState", example=examples.SIGNED_IN),
+    },
+    401: _UNAUTHORIZED,
+    403: _refusal(Denied, _STRANGER),
+    422: _parameter("claim"),
+    503: _NO_KEYS,
 }
 """Responses of a sign-in."""
-SIGN_OUT: dict[int | str, Schema] = {
+SIGN_OUT: Responses = {
     204: {"description": "The browser has no session any more."},
-    403: _problem("The session's CSRF token is missing, or another site's page asks."),
-    503: _problem("Not ready; try again."),
+    403: _refusal(
+        Denied,
+        "The session's CSRF token is missing, or another site's page asks.",
+        f"Send the value of the cookie {CSRF_COOKIE} as header {CSRF_HEADER}.",
+    ),
+    503: _NOT_READY,
 }
 """Responses of a sign-out."""
-READY: dict[int | str, Schema] = {503: _problem("Not ready.")}
+_ANSWERS = {
+    "chat_ask": ASK,
+    "chat_stream": ASK_STREAM,
+    "chat_events": RESUME,
+    "chat_entries": ENTRIES,
+    "chat_session": SESSION,
+    "chat_sign_in": SIGN_IN,
+}
+LIVE: Responses = {
+    200: {
+        "description": "All is well.",
+        "content": _json("Health", example=examples.HEALTH),
+    },
+}
+"""Responses of a check that has nothing to say but yes."""
+READY: Responses = {**LIVE, 503: _NOT_READY}
 """Responses of the readiness check."""
-_CSRF_PARAMETER: Schema = {
+FAILED: dict[int | str, dict[str, object]] = {
+    500: {**_refusal(ChatFailed, "Anything unexpected; the log has the details."), "model": Problem}
+}
+"""What any route of our own application may answer."""
+
+# --- requests -------------------------------------------------------------------------------------
+
+_CSRF_PARAMETER: JsonObject = {
     "name": CSRF_HEADER,
     "in": "header",
     "required": False,
-    "schema": {"type": "string"},
+    # As a schema's example, because Swagger UI would send an example of the parameter's own.
+    "schema": {"type": "string", "examples": [examples.CSRF_TOKEN]},
     "description": f"The value of the cookie {CSRF_COOKIE}; needed with a session cookie.",
 }
 _SECURITY_SCHEMES: JsonObject = {
@@ -248,32 +287,30 @@ _SECURITY_SCHEMES: JsonObject = {
         "type": "apiKey",
         "in": "cookie",
         "name": SESSION_COOKIE,
-        "description": f"Set by the first answer; goes with {CSRF_HEADER} for all but reading.",
+        "description": "The first answer sets it and a browser sends it by itself: nothing has to "
+        f"be filled in. For all but reading, {CSRF_HEADER} goes along.",
     },
 }
 _SECURITY: list[Json] = [{}, {"bearer": []}, {"session": []}]
 """Nothing is needed, unless the permission says so; a bearer or a session says who asks."""
 
-SECURED: Schema = {"security": _SECURITY}
+SECURED: JsonObject = {"security": _SECURITY}
 """What an operation is open to that only reads."""
-SIGNING_IN: Schema = {"security": [{"bearer": []}]}
+SIGNING_IN: JsonObject = {"security": [{"bearer": []}]}
 """What a sign-in is open to."""
-SIGNING_OUT: Schema = {"security": [{}, {"session": []}], "parameters": [_CSRF_PARAMETER]}
+SIGNING_OUT: JsonObject = {"security": [{}, {"session": []}], "parameters": [_CSRF_PARAMETER]}
 """What a sign-out is open to, and what it takes."""
-ASK_BODY: Schema = {
+ASK_BODY: JsonObject = {
     "security": _SECURITY,
     "parameters": [_CSRF_PARAMETER],
     "requestBody": {
         "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"$ref": _REF.format(model="Ask")},
-                "example": {"text": "Which projects use aluminum parts?"},
-            }
-        },
+        "content": _json("Ask", examples=examples.ASK),
     },
 }
 """What a question consists of: the doors read it themselves, so it has to be said here."""
+
+# --- the WebSocket --------------------------------------------------------------------------------
 
 _SOCKET_DESCRIPTION = f"""\
 Ask, and follow runs, over one connection. Text frames hold one JSON object each: the client sends a
@@ -304,7 +341,7 @@ _SOCKET: JsonObject = {
             "name": "Sec-WebSocket-Protocol",
             "in": "header",
             "required": False,
-            "schema": {"type": "string"},
+            "schema": {"type": "string", "examples": [f"{SUBPROTOCOL}, bearer.eyJhbGciOi..."]},
             "description": f"`{SUBPROTOCOL}, bearer.<token>`: where a page puts its bearer token.",
         }
     ],
@@ -314,18 +351,24 @@ _SOCKET: JsonObject = {
             "description": "The WebSocket is open. Its frames, as if they were a body:",
             "content": {
                 "application/json": {
-                    "schema": {
-                        "oneOf": [{"$ref": _REF.format(model="ClientFrame")}, _EVENT],
-                    }
+                    "schema": {"oneOf": [{"$ref": _REF.format(model="ClientFrame")}, _EVENT]},
+                    "examples": examples.SOCKET,
                 }
             },
         },
-        "401": _refusal("The bearer token is not valid, or the session has expired."),
-        "403": _refusal("The host is not served, or another site's page wants to connect."),
-        "405": _refusal("This was no WebSocket handshake; over HTTP, questions are posted."),
-        "503": _refusal("The token can't be checked now; try again."),
+        "401": _UNAUTHORIZED,
+        "403": _refusal(Denied, "The host is not served, or another site's page connects."),
+        "405": _refusal(
+            BadEvent,
+            "This was no WebSocket handshake; over HTTP, questions are posted.",
+            "This method is not supported here.",
+            {"Allow": _header("What is supported over HTTP.", "POST")},
+        ),
+        "503": _NO_KEYS,
     },
 }
+
+# --- the document ---------------------------------------------------------------------------------
 
 
 def operation_id(route: APIRoute) -> str:
@@ -342,7 +385,9 @@ def describe(document: object, url: str) -> None:
         ("Ask", "validation", TypeAdapter(Ask)),
         ("ClientFrame", "validation", TypeAdapter(ClientFrame)),
         ("Answer", "serialization", TypeAdapter(Answer)),
+        ("Entries", "serialization", TypeAdapter(Entries)),
         ("Problem", "serialization", TypeAdapter(Problem)),
+        ("SessionState", "serialization", TypeAdapter(SessionState)),
     ]
     _, schemas = TypeAdapter.json_schemas(models, ref_template=_REF)
     known.update(schemas["$defs"])
@@ -350,6 +395,16 @@ def describe(document: object, url: str) -> None:
     known["Json"] = {"title": "Json", "description": "Any JSON value."}
     _part(document, "components", "securitySchemes").update(_SECURITY_SCHEMES)
     _part(document, "paths", url)["get"] = _SOCKET
+    for item in _part(document, "paths").values():
+        for operation in item.values() if is_object(item) else ():
+            if is_object(operation):
+                _restore(_part(operation, "responses"), operation.get("operationId"))
+
+
+def _restore(responses: JsonObject, operation: Json) -> None:
+    """Put our responses back as they are: FastAPI leaves out what is null in an example."""
+    if isinstance(operation, str) and operation in _ANSWERS:
+        responses.update({str(status): said for status, said in _ANSWERS[operation].items()})
 
 
 def _part(document: object, *names: str) -> JsonObject:

@@ -8,20 +8,23 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import WithJsonSchema
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
+from app import examples
+from app.bodies import Health, SessionState
 from app.doors import (
     Desk,
     credentials_of,
@@ -38,6 +41,7 @@ from app.openapi import (
     ASK_BODY,
     ASK_STREAM,
     ENTRIES,
+    LIVE,
     READY,
     RESUME,
     SECURED,
@@ -46,7 +50,6 @@ from app.openapi import (
     SIGN_OUT,
     SIGNING_IN,
     SIGNING_OUT,
-    SessionState,
     operation_id,
 )
 from app.records import entry_json, event_type, framed
@@ -68,11 +71,24 @@ _DRAIN_S = 10
 
 _Answer = Callable[[Desk, Run], Awaitable[Response]]
 
-
-class Health(BaseModel):
-    """The state of the process."""
-
-    status: Literal["ok"] = "ok"
+# The names of parameters as a client sees them. None is no value that could be sent.
+_RunPath = Annotated[str, Path(description="One of your runs.", examples=[examples.RUN])]
+_ConversationPath = Annotated[
+    str, Path(description="One of your conversations.", examples=[examples.CONVERSATION])
+]
+_AfterEvent = Annotated[
+    int | None,
+    Query(ge=0, description="The last event you have."),
+    WithJsonSchema({"type": "integer", "minimum": 0, "examples": [5]}),
+]
+_LastEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        description="The id of the last event you have, as SSE clients send it.",
+    ),
+    WithJsonSchema({"type": "string", "examples": [examples.LAST_EVENT]}),
+]
 
 
 class _Refused(Exception):
@@ -129,52 +145,75 @@ def chat_router(settings: Settings, desk: Callable[[], Desk]) -> APIRouter:
 
 
 def _add_asking(router: APIRouter, desk: Callable[[], Desk]) -> None:
-    @router.post("/", response_class=Response, responses=ASK, openapi_extra=ASK_BODY)
+    @router.post("/", summary="Ask", response_class=Response, responses=ASK, openapi_extra=ASK_BODY)
     async def ask(request: Request) -> Response:
-        """Ask a question and wait for the whole answer."""
+        """Ask a question and wait for the whole answer.
+
+        A refusal that has no status of its own comes as the only event. The run goes on when the
+        client leaves: with the same `request_id` the message gives the first answer again.
+        """
         return await _ask(request, desk(), _envelope)
 
-    @router.post("/stream/", response_class=Response, responses=ASK_STREAM, openapi_extra=ASK_BODY)
-    async def stream(request: Request) -> Response:
-        """Ask a question and follow the answer as it comes about."""
-        return await _ask(request, desk(), _stream)
+    @router.post(
+        "/stream/",
+        summary="Ask, and stream the answer",
+        response_class=Response,
+        responses=ASK_STREAM,
+        openapi_extra=ASK_BODY,
+    )
+    async def stream(request: Request, last_event_id: _LastEventId = None) -> Response:
+        """Ask a question and follow the answer as it comes about.
+
+        Each frame has an `id`, `<run_id>:<seq>`, and an event as JSON in `data`. A client that
+        sends a message again after its connection broke, with the same `request_id` and the last id
+        as `Last-Event-ID`, gets the events after that one.
+        """
+        return await _ask(request, desk(), partial(_stream, seen=_seen(last_event_id)), "sse")
 
 
 def _add_reading(router: APIRouter, desk: Callable[[], Desk]) -> None:
     @router.get(
         "/runs/{run_id}/events/",
+        summary="Follow a run",
         response_class=Response,
         responses=RESUME,
         openapi_extra=SECURED,
     )
     async def events(
         request: Request,
-        run_id: str,
-        after: Annotated[int | None, Query(ge=0, description="The last event you have.")] = None,
+        run_id: _RunPath,
+        after: _AfterEvent = None,
         live: Annotated[bool, Query(description="As in the message that started it.")] = False,
-        last_event_id: Annotated[str | None, Header(description="As SSE clients send it.")] = None,
+        last_event_id: _LastEventId = None,
     ) -> Response:
-        """Follow a run from any event on: to resume after a broken connection, or to read again."""
+        """Follow a run from any event on: to resume after a broken connection, or to read again.
+
+        `after` counts more than `Last-Event-ID`; without both, the run is shown from its start.
+        """
         here = desk()
+        seen = _seen(last_event_id)
         visit = await _enter(request, here, "sse")
         run = await here.host.find(run_id, visit.actor)
-        start = _cursor(run_id, last_event_id) if after is None else after
+        start = seen.of(run) if after is None else after
         response = _event_stream(here.host.tail(run, after=start, live=live))
         return _named(response, run)
 
     @router.get(
         "/conversations/{conversation_id}/entries/",
+        summary="Read a conversation",
         response_class=Response,
         responses=ENTRIES,
         openapi_extra=SECURED,
     )
     async def entries(
         request: Request,
-        conversation_id: str,
-        after: Annotated[int, Query(ge=0, description="The last entry you have.")] = 0,
+        conversation_id: _ConversationPath,
+        after: Annotated[
+            int, Query(ge=0, description="The last entry you have.", examples=[2])
+        ] = 0,
         limit: Annotated[int, Query(ge=1, le=500, description="Entries of one page.")] = 100,
     ) -> Response:
-        """Read what a conversation holds, oldest first."""
+        """Read what a conversation holds, oldest first: questions, calls with results, answers."""
         here = desk()
         visit = await _enter(request, here, "http")
         page = await here.host.entries(conversation_id, visit.actor, after=after, limit=limit)
@@ -184,14 +223,26 @@ def _add_reading(router: APIRouter, desk: Callable[[], Desk]) -> None:
 
 
 def _add_sessions(router: APIRouter, desk: Callable[[], Desk]) -> None:
-    @router.get("/session/", response_class=Response, responses=SESSION, openapi_extra=SECURED)
+    @router.get(
+        "/session/",
+        summary="See who asks",
+        response_class=Response,
+        responses=SESSION,
+        openapi_extra=SECURED,
+    )
     async def session(request: Request) -> Response:
         """Tell who asks and which CSRF token goes along; a new visitor gets a session."""
         here = desk()
         visit = await here.authenticator.authenticate(credentials_of(request, "http"))
         return _session(visit, request)
 
-    @router.post("/session/", response_class=Response, responses=SIGN_IN, openapi_extra=SIGNING_IN)
+    @router.post(
+        "/session/",
+        summary="Sign in",
+        response_class=Response,
+        responses=SIGN_IN,
+        openapi_extra=SIGNING_IN,
+    )
     async def sign_in(
         request: Request,
         claim: Annotated[bool, Query(description="Take over what the visitor has asked.")] = False,
@@ -206,6 +257,7 @@ def _add_sessions(router: APIRouter, desk: Callable[[], Desk]) -> None:
 
     @router.delete(
         "/session/",
+        summary="Sign out",
         status_code=204,
         response_class=Response,
         responses=SIGN_OUT,
@@ -229,12 +281,12 @@ def health_router(check: Callable[[], Awaitable[None]]) -> APIRouter:
         generate_unique_id_function=operation_id,
     )
 
-    @router.get("/live")
+    @router.get("/live", summary="Check that the process answers", responses=LIVE)
     async def live() -> Health:
         """Tell that the process answers."""
         return Health()
 
-    @router.get("/ready", responses=READY)
+    @router.get("/ready", summary="Check that questions are taken", responses=READY)
     async def ready() -> Health:
         """Tell that questions are taken: all is open, and the chat database answers."""
         await check()
@@ -265,15 +317,17 @@ async def _enter(request: Request, desk: Desk, transport: Transport) -> Visit:
     return visit
 
 
-async def _ask(request: Request, desk: Desk, answer: _Answer) -> Response:
+async def _ask(
+    request: Request, desk: Desk, answer: _Answer, transport: Transport = "http"
+) -> Response:
     """Take a message; a refusal that has no status of its own is an event like any other."""
-    visit = await _enter(request, desk, "sse" if answer is _stream else "http")
+    visit = await _enter(request, desk, transport)
     try:
         run = await desk.engine.run(await _read_ask(request, desk.settings), visit.actor)
     except ChatError as error:
         if error.status != 200:
             raise
-        response = _refusal(error, is_stream=answer is _stream)
+        response = _refusal(error, is_stream=transport == "sse")
     else:
         response = _named(await answer(desk, run), run)
     return _known(response, visit, request)
@@ -318,14 +372,26 @@ async def _read(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
-def _cursor(run_id: str, last_event_id: str | None) -> int:
-    """Read the ``<run_id>:<seq>`` of an SSE client; an id of another run means "from the start"."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The last event that a client has: of which run, and its number there."""
+
+    run_id: str
+    seq: int
+
+    def of(self, run: RunHandle) -> int:
+        """Return the number in a run; what was seen of another one means "from the start"."""
+        return self.seq if self.run_id == run.id else 0
+
+
+def _seen(last_event_id: str | None) -> _Seen:
+    """Read the ``<run_id>:<seq>`` of an SSE client."""
     if last_event_id is None:
-        return 0
-    run, _, seq = last_event_id.rpartition(":")
+        return _Seen("", 0)
+    run_id, _, seq = last_event_id.rpartition(":")
     if not seq.isdecimal() or len(seq) > 18:
         raise _Refused(422, "Not valid: Last-Event-ID.")
-    return int(seq) if run == run_id else 0
+    return _Seen(run_id, int(seq))
 
 
 # --- answers out ----------------------------------------------------------------------------------
@@ -344,8 +410,8 @@ def _enveloped(events: list[bytes]) -> Response:
     return Response(body, media_type="application/json")
 
 
-async def _stream(desk: Desk, run: Run) -> Response:
-    return _event_stream(desk.host.tail(run, live=run.ask.live))
+async def _stream(desk: Desk, run: Run, seen: _Seen) -> Response:
+    return _event_stream(desk.host.tail(run, after=seen.of(run), live=run.ask.live))
 
 
 class _EventStream(EventSourceResponse):

@@ -51,7 +51,11 @@ _PREFIX = "FRONTDESK_"
 _FIX = "Correct the environment or .env; `frontdesk settings` explains every setting."
 _OBJECT_FIX = 'Give it as "module:attribute", importable from the working directory.'
 _SECRET_FIX = "Set FRONTDESK_SESSION_SECRET, or delete the file so that it is made anew."
-_REASONS = {"missing": "must be set", "model_type": "must be a JSON object"}
+_REASONS = {
+    "dict_type": "must be a JSON object",
+    "missing": "must be set",
+    "model_type": "must be a JSON object",
+}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _PUBLISHED = (*_RSA, "ES256", "ES384", "ES512", "EdDSA")
 """The algorithms of keys that an issuer publishes."""
@@ -131,6 +135,9 @@ class ProviderProfile(BaseModel):
     )
 
 
+_Profile = Annotated[ProviderProfile, BeforeValidator(kinds.decoded)]
+
+
 def _parts(value: object) -> object:
     """Take the parts of a nested setting in any case, as their own variables are taken."""
     if isinstance(value, dict):
@@ -181,7 +188,7 @@ class Settings(BaseSettings):
         "events), `temperature` (0), `top_p`, `max_tokens`, `reasoning_effort`, `max_retries` (3).",
         examples=['{"base_url": "http://127.0.0.1:8080/v1", "timeout_seconds": 90}'],
     )
-    provider_profiles: kinds.Named[ProviderProfile] = Field(
+    provider_profiles: kinds.Named[_Profile] = Field(
         default=None,
         repr=False,  # they may hold keys
         description="More providers, by names of yours. Each has `provider`, `provider_config` and "
@@ -288,7 +295,10 @@ class Settings(BaseSettings):
         profiles: Mapping[str, ProviderProfile] = info.data["provider_profiles"] or {}
         for number, name in enumerate(names, start=1):
             if name not in profiles:
-                raise ValueError(f"has as entry {number} no name in FRONTDESK_PROVIDER_PROFILES")
+                known = ", ".join(profiles) or "none"
+                raise ValueError(
+                    f"has as entry {number} no name of FRONTDESK_PROVIDER_PROFILES: {known}"
+                )
             if profiles[name].trust_group != TRUST_GROUP:
                 raise ValueError(
                     f"has as entry {number} a profile that is not of the provider's trust_group, "

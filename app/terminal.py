@@ -55,7 +55,12 @@ class _LogHandler(logging.Handler):
         self._screen = screen
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._screen.say(self.format(record))
+        try:
+            text = self.format(record)
+        except (LookupError, TypeError, ValueError):
+            self.handleError(record)  # its arguments don't fit its text
+        else:
+            self._screen.say(text)
 
 
 class _LogFormatter(logging.Formatter):

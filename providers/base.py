@@ -31,6 +31,8 @@ _MOST_TOKENS = 2**53
 _MOST_USD = 10**12
 """Beyond it a cost is none of one completion."""
 
+_NO_DEADLINE_S = 300.0
+
 _DEADLINE: ContextVar[float | None] = ContextVar("_DEADLINE", default=None)
 
 __all__ = [
@@ -47,9 +49,12 @@ __all__ = [
 ]
 
 
-def turn_deadline() -> float | None:
-    """The moment of the event loop's clock at which the completion under way has to be over."""
-    return _DEADLINE.get()
+def turn_deadline() -> float:
+    """The moment of the event loop's clock at which the completion under way has to be over.
+
+    For a caller that sets none, that is in five minutes.
+    """
+    return _DEADLINE.get() or asyncio.get_running_loop().time() + _NO_DEADLINE_S
 
 
 @runtime_checkable

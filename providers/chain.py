@@ -7,20 +7,20 @@ vendor says, else half a minute. What rests is known to all runs of a process. S
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from providers.base import BaseLLMProvider, turn_deadline
-from providers.retries import Unavailable, with_retries
+from providers.retries import Unavailable, VendorError, with_retries
 from schema.events import ChatEvent, Message, ToolDefinition
 
 _log = logging.getLogger(__name__)
 
 _REST_S = 30.0
 """How long a provider rests whose vendor does not say."""
-_NO_DEADLINE_S = 300.0
-"""How long retries may take for a caller that sets no deadline."""
+_EARLY_S = 0.01
+"""How much too early a timer may fire: some loops count whole milliseconds."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class _Relay:
         begun = await with_retries(
             partial(self._begun, messages, tools),
             retries=max(member.retries for member in self._members),
-            deadline=turn_deadline() or asyncio.get_running_loop().time() + _NO_DEADLINE_S,
+            deadline=turn_deadline(),
             sleep=self._sleep,
         )
         rest = begun.rest
@@ -112,12 +112,19 @@ class _Relay:
             failure = failure if isinstance(failure, Unavailable) else error
         if isinstance(failure, TimeoutError):
             raise failure
-        raise Unavailable(self._wait()) from failure
+        raise Unavailable(self._wait()) from failure or VendorError("All want to be spared.")
 
-    def _in_turn(self) -> list[Member]:
-        now = self._clock()
-        open_now = [member for member in self._members if member.closed_until <= now]
-        return sorted(open_now, key=lambda member: member.rests_until > now)
+    def _in_turn(self) -> Iterator[Member]:
+        """Give each member that may be asked when its turn comes; those that rest come last."""
+        left = [*self._members]
+        while True:
+            now = self._clock()
+            open_now = [member for member in left if member.closed_until <= now + _EARLY_S]
+            if not open_now:
+                return
+            member = min(open_now, key=lambda each: each.rests_until > now)
+            left.remove(member)
+            yield member
 
     def _provider(self, member: Member) -> BaseLLMProvider:
         if member.name not in self._made:
@@ -127,13 +134,14 @@ class _Relay:
     def _rest(self, member: Member, error: Unavailable | TimeoutError) -> None:
         now = self._clock()
         wait = error.retry_after if isinstance(error, Unavailable) else None
-        member.closed_until = now + (wait or 0)
-        member.rests_until = now + (_REST_S if wait is None else wait)
+        # Another run may have been told of a longer time meanwhile.
+        member.closed_until = max(member.closed_until, now + (wait or 0))
+        member.rests_until = max(member.closed_until, now + (_REST_S if wait is None else wait))
         _log.warning(
             "The %s can't answer, and rests for %.0f s: %s",
             member.name,
             member.rests_until - now,
-            error.__cause__ or type(error).__name__,
+            str(error.__cause__ or "") or type(error).__name__,
         )
 
     def _wait(self) -> float | None:

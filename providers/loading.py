@@ -4,7 +4,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from providers.base import BaseLLMProvider
@@ -74,11 +74,13 @@ def load_provider(
     if isinstance(setting, str) and setting in EMBEDDED:
         return OfflineProvider
     if not callable(setting):
-        raise _error(f"provider {setting!r} is not callable.")
+        raise _error(f"provider {_shown(setting)} is not callable.")
     _check_signature(setting)
     if isinstance(setting, type):
         if not issubclass(setting, BaseLLMProvider):
-            raise _error(f"provider {setting!r} has no method complete(messages, tools).")
+            raise _error(
+                f"provider {setting.__qualname__} has no method complete(messages, tools)."
+            )
         _check_itself(setting, None)
         return setting
     return _tried(setting, setting)
@@ -117,9 +119,18 @@ def chained(
     first: Callable[[], BaseLLMProvider],
     fallbacks: Mapping[str, Callable[[], BaseLLMProvider]],
 ) -> Callable[[], BaseLLMProvider]:
-    """Let others answer, in their order, while the first one can't."""
+    """Let others answer, in their order, while the first one can't.
+
+    Raises: ConfigurationError E002 for the offline provider, which always can.
+    """
     if not fallbacks:
         return first
+    if first is OfflineProvider:
+        raise ConfigurationError(
+            "E002",
+            "FRONTDESK_PROVIDER_FALLBACKS is set, and the offline provider needs none.",
+            "Set FRONTDESK_MODEL or FRONTDESK_PROVIDER, or leave it out.",
+        )
     every = {"provider": first, **{f"profile {name}": make for name, make in fallbacks.items()}}
     return Chain(
         [
@@ -152,7 +163,8 @@ def _tried(setting: object, call: Callable[[], object]) -> Callable[[], BaseLLMP
         made = call()
         if not isinstance(made, BaseLLMProvider):
             raise _error(
-                f"provider {setting!r} makes an object without a method complete(messages, tools)."
+                f"provider {_shown(setting)} makes an object without a method "
+                "complete(messages, tools)."
             )
         return made
 
@@ -168,7 +180,7 @@ def _attempt(setting: object, call: Callable[[], object]) -> None:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        raise _error(f"provider {setting!r} failed when it was called: {reason}.") from error
+        raise _error(f"provider {_shown(setting)} failed when it was called: {reason}.") from error
 
 
 @asynccontextmanager
@@ -190,14 +202,16 @@ def _shown(setting: object) -> str:
     """Name a setting without showing what an object tells of itself, which may be a key."""
     if isinstance(setting, str):
         return setting
-    return setting.__qualname__ if isinstance(setting, type) else type(setting).__qualname__
+    named = setting if isinstance(setting, type | FunctionType) else type(setting)
+    return named.__qualname__
 
 
 def _check_signature(made: Callable[..., object]) -> None:
     try:
         inspect.signature(made).bind()
     except TypeError as error:
-        raise _error(f"provider {made!r} can't be made without arguments: {error}.") from error
+        problem = f"provider {_shown(made)} can't be made without arguments: {error}."
+        raise _error(problem) from error
     except ValueError:
         # Callables written in C may not tell their signature; making one will tell.
         return

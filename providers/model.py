@@ -39,8 +39,6 @@ from schema.waiting import wait_until
 
 _T = TypeVar("_T")
 
-_NO_DEADLINE_S = 300.0
-"""How long retries may take for a caller that sets no deadline."""
 _REST_S = 3.0
 """How long the bytes behind the end of an answer are waited for."""
 
@@ -141,7 +139,7 @@ class LiteLLMProvider:
 
         Raises: ProviderFailed, ContextOverflow, and TimeoutError when a timer of ours has run out.
         """
-        deadline = turn_deadline() or asyncio.get_running_loop().time() + _NO_DEADLINE_S
+        deadline = turn_deadline()
         try:
             answer = await self._begun(messages, tools, deadline)
         except ContextOverflow:
@@ -287,6 +285,8 @@ class _Answer:
         reason = self._finish if wire is None else wire.reason
         if not self._is_complete:
             raise ProviderFailed from VendorError(f"{vendor}: the stream has no end.")
+        if wire is not None and not wire.is_legible:
+            raise ProviderFailed from VendorError(f"{vendor}: a part of the stream is no JSON.")
         if reason is not None and reason.lower() in CUT_SHORT:
             raise ProviderFailed from VendorError(f"{vendor}: the answer was stopped ({reason}).")
 

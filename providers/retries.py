@@ -30,6 +30,8 @@ _T = TypeVar("_T")
 _BACKOFF = wait_random_exponential(multiplier=1, max=20, min=0.5)
 """Where the vendor does not say how long to wait."""
 _RETRY_INFO = "google.rpc.RetryInfo"
+_MOST_WAIT_S = 31_536_000
+"""What is longer is no wait: some say a moment in seconds instead."""
 _DURATION = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?s")
 
 
@@ -47,9 +49,10 @@ class Unavailable(ProviderFailed):
     """
 
     def __init__(self, retry_after: float | None = None) -> None:
-        seconds = None if retry_after is None else math.ceil(retry_after)
+        is_wait = retry_after is not None and 0 <= retry_after <= _MOST_WAIT_S
+        self.retry_after = retry_after if is_wait else None
+        seconds = None if self.retry_after is None else math.ceil(self.retry_after)
         super().__init__(retry_after_seconds=seconds)
-        self.retry_after = retry_after
 
 
 async def with_retries(
@@ -103,7 +106,9 @@ def retry_after(headers: Mapping[str, str], now: datetime, body: bytes = b"") ->
         None if milliseconds is None else milliseconds / 1000,
         *_delays(body),
     ]
-    return max((wait for wait in told if wait is not None and 0 <= wait < math.inf), default=None)
+    return max(
+        (wait for wait in told if wait is not None and 0 <= wait <= _MOST_WAIT_S), default=None
+    )
 
 
 def _number(text: str) -> float | None:

@@ -213,7 +213,7 @@ class ScriptedProvider:
     ) -> AsyncIterator[ChatEvent]:
         """Play one completion. The place in the script is taken when the stream is first read."""
         steps = self._script.take(Request(tuple(messages), tuple(tools)))
-        usage = Usage()
+        usage: Usage | None = None
         for number, step in enumerate(steps, start=1):
             match step:
                 case _Say(chunks):
@@ -224,11 +224,11 @@ class ScriptedProvider:
                 case _Emit(event):
                     yield event
                 case _Spend(spent):
-                    usage += spent
+                    usage = spent if usage is None else usage + spent
                 case _Wait(gate):
                     await gate.wait()
                 case _Fail(error):
                     raise error
                 case _Cut():
                     return
-        yield DoneEvent(usage)
+        yield DoneEvent(usage or Usage())

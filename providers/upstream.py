@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
-from providers.wire import WireReader, mended
+from providers.wire import WireReader
 
 _WATCH: ContextVar["Watch | None"] = ContextVar("_WATCH", default=None)
 
@@ -93,12 +93,13 @@ class Watch:
             self.wire = WireReader()
         self._body = response.stream = _WatchedBody(body, self)
 
-    def reads(self, data: bytes) -> None:
-        """Take note of the next bytes of a response's body."""
+    def reads(self, data: bytes) -> bytes:
+        """Take note of the next bytes of a response's body; return what a library is to see."""
         if self.wire is not None:
-            self.wire.feed(data)
-        elif not self.is_answered:
+            return self.wire.feed(data)
+        if not self.is_answered:
             self.error += data[: _MOST_ERROR_BYTES - len(self.error)]
+        return data
 
     async def read_on(self) -> None:
         """Read what a library has left: the connection can be used again then."""
@@ -162,13 +163,13 @@ class _WatchedBody(httpx.AsyncByteStream):
         wire = self._watch.wire
         try:
             async for data in self._data:
-                self._watch.reads(data)
-                yield mended(data)
+                if shown := self._watch.reads(data):
+                    yield shown
         except httpx.TransportError as error:
             broke = type(error).__name__
         else:
-            if wire is not None:
-                wire.finish()
+            if wire is not None and (last := wire.finish()):
+                yield last
             return
         self._watch.broke = broke
         raise httpx.ReadError(broke)

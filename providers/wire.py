@@ -5,6 +5,7 @@ complete when the vendor says so in its own words; a connection that closes with
 answer off. Source: bug-cases.md H02, H04 and H06; reliability.md P41.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +17,7 @@ from schema.events import Json, is_object
 _HINTS = re.compile(
     rb'finish_?reason|stop_reason|blockReason|"done"|\[DONE\]|message_stop|response\.|usage', re.I
 )
-"""Lines without any of these say nothing of an end or of tokens, and are not decoded."""
+"""Lines without any of these say nothing of an end or of tokens."""
 
 _LAST_TYPES = ("message_delta", "message_stop", "response.completed", "response.incomplete")
 
@@ -75,11 +76,8 @@ CUT_SHORT = frozenset(
 
 
 _BARE_CALL = re.compile(rb'("functionCall"\s*:\s*\{[^{}]*[^{}\s])\s*\}')
-
-
-def mended(data: bytes) -> bytes:
-    """Give Gemini's calls without arguments an empty object, without which LiteLLM fails."""
-    return _BARE_CALL.sub(rb'\1,"args":{}}', data) if b"functionCall" in data else data
+_BESIDE = (b":", b"id:", b"retry:")
+"""Lines that are about the connection; some libraries take them for an event without data."""
 
 
 class WireReader:
@@ -87,38 +85,59 @@ class WireReader:
 
     def __init__(self) -> None:
         self.is_complete = False
+        self.is_legible = True
+        """False when a part of the answer is no JSON: libraries go on as if it were not there."""
         self.reason: str | None = None
         self.tokens = Tokens()
         self._line = bytearray()
 
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes, cut anywhere."""
-        *lines, rest = re.split(rb"[\r\n]", data)
-        for line in lines:
-            self._read(bytes(self._line + line))
-            self._line.clear()
-        self._line += rest
+    def feed(self, data: bytes) -> bytes:
+        """Take the next bytes, cut anywhere; return whole lines that a library can read."""
+        self._line += data
+        if b"\n" not in data:
+            return b""
+        lines = self._line.splitlines(keepends=True)
+        self._line = bytearray() if lines[-1].endswith(b"\n") else lines.pop()
+        return b"".join(self._read(bytes(line)) for line in lines)
 
-    def finish(self) -> None:
+    def finish(self) -> bytes:
         """Take the end of the bytes: a last line needs no line feed."""
-        self._read(bytes(self._line))
-        self._line.clear()
+        line, self._line = self._line, bytearray()
+        return self._read(bytes(line))
 
-    def _read(self, line: bytes) -> None:
-        if not _HINTS.search(line):
-            return
-        line = line.removeprefix(b"data:").strip()
-        if line == b"[DONE]":
+    def _read(self, line: bytes) -> bytes:
+        data = line.removeprefix(b"data:").strip()
+        if line.startswith(_BESIDE) or (not data and line.startswith(b"data:")):
+            return b""
+        if data == b"[DONE]":
             self.is_complete = True
-            return
+        elif line.startswith((b"data:", b"{")):
+            self._take(data)
+        return _mended(line)
+
+    def _take(self, data: bytes) -> None:
         try:
-            frame: Json = orjson.loads(line)
-        except ValueError:
+            frame = _decoded(data)
+        except (ValueError, RecursionError):
+            self.is_legible = self.is_legible and self.is_complete
             return
-        if is_object(frame):
+        if is_object(frame) and _HINTS.search(data):
             self.reason = _reason(frame) or self.reason
             self.is_complete = self.is_complete or _is_end(frame) or self.reason is not None
             self.tokens = merged(self.tokens, _tokens(frame))
+
+
+def _mended(line: bytes) -> bytes:
+    """Give Gemini's calls without arguments an empty object, without which LiteLLM fails."""
+    return _BARE_CALL.sub(rb'\1,"args":{}}', line) if b"functionCall" in line else line
+
+
+def _decoded(data: bytes) -> Json:
+    """Decode what libraries can: some servers write NaN, or half of a surrogate pair."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return json.loads(data)
 
 
 def _is_end(frame: dict[str, Json]) -> bool:

@@ -54,14 +54,21 @@ class ChatError(Exception):
 
 
 class BadMessage(ChatError):
-    """The message body is not one we can take. Source: seed, error codes."""
+    """The text is missing, blank or too long, or another field is not valid.
+
+    Source: seed, error codes.
+    """
 
     code = "bad_message"
     public = "The message must be a JSON object with a non-empty text."
 
 
 class BadEvent(ChatError):
-    """The request is not one we can read, whatever it says. Source: seed, error codes."""
+    """The request can't be read: malformed JSON, or a frame of an unknown type.
+
+    A wrong method has the status 405, what is too large 413, another content type 415, a wrong
+    parameter 422. Source: seed, error codes.
+    """
 
     code = "bad_event"
     public = "The request is malformed."
@@ -76,7 +83,7 @@ class Unauthorized(ChatError):
 
 
 class Denied(ChatError):
-    """The actor may not ask, or another site's page may have sent the request."""
+    """The permission said no, the CSRF token is missing, or the host or origin is not allowed."""
 
     code = "denied"
     public = "You are not allowed to do this."
@@ -141,7 +148,7 @@ class Interrupted(ChatError):
 
 
 class TryAgain(ChatError):
-    """Nothing was done: the database is not available for a moment, or the server is ending."""
+    """Nothing was done, for now: the database is busy, or the server is starting or ending."""
 
     code = "try_again"
     public = "The request could not be stored. Try again."
@@ -149,7 +156,7 @@ class TryAgain(ChatError):
 
 
 class ChatFailed(ChatError):
-    """Anything unexpected on our side. Source: seed, error codes."""
+    """Anything unexpected on our side; the log has the details. Source: seed, error codes."""
 
     code = "chat_error"
     public = "The request could not be completed."

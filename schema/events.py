@@ -69,9 +69,6 @@ class Usage:
     ] = None
 
     def __add__(self, other: "Usage") -> "Usage":
-        nothing = Usage()
-        if nothing in (self, other):
-            return other if self == nothing else self
         cost, more = self.cost_usd, other.cost_usd
         return Usage(
             self.input_tokens + other.input_tokens,
@@ -148,9 +145,12 @@ def _name_its_type(schema: dict[str, Json]) -> None:
 
 
 class _Event(BaseModel):
-    """Base of all events: immutable, and open for fields that come later."""
+    """Base of all events: immutable, and open for fields that come later.
 
-    model_config = ConfigDict(frozen=True, json_schema_extra=_name_its_type)
+    What has a default is always there, too, as their schemas say.
+    """
+
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
 
 class ToolCall(_Event):
@@ -177,7 +177,7 @@ class TextChunk(_Event):
     """One fragment of assistant text; concatenating all of a turn gives the answer."""
 
     type: Literal["text_chunk"] = "text_chunk"
-    content: str
+    content: str = Field(description="The fragment, to be joined as it is.")
 
 
 class Done(_Event):
@@ -189,6 +189,10 @@ class Done(_Event):
 
 class Failed(_Event):
     """The turn ended, or was refused, for a reason a client may know."""
+
+    model_config = ConfigDict(
+        json_schema_serialization_defaults_required=False, json_schema_extra=_name_its_type
+    )
 
     type: Literal["error"] = "error"
     message: str = Field(description="A public sentence; it never carries internals.")
@@ -215,8 +219,8 @@ class RunStarted(_Event):
     """Live: the run has its conversation's lease and begins to work."""
 
     type: Literal["run_started"] = "run_started"
-    run_id: str
-    conversation_id: str
+    run_id: str = Field(description="The run, by which its events can be read again.")
+    conversation_id: str = Field(description="The conversation that it belongs to.")
 
 
 class EntryStored(_Event):
@@ -224,21 +228,21 @@ class EntryStored(_Event):
 
     type: Literal["entry"] = "entry"
     entry_seq: int = Field(description="The entry's number in its conversation, from 1.")
-    kind: EntryKind
+    kind: EntryKind = Field(description="What the entry is.")
 
 
 class UsageReported(_Event):
     """Live: tokens of the turn so far, after each round."""
 
     type: Literal["usage"] = "usage"
-    usage: Usage
+    usage: Usage = Field(description="Tokens over all rounds so far; 0 when not reported.")
 
 
 class Resync(_Event):
     """The cursor lies beyond what was stored: drop what you have and read this instead."""
 
     type: Literal["resync"] = "resync"
-    run_id: str
+    run_id: str = Field(description="The run.")
     status: str = Field(description="The run's status.")
     last_seq: int = Field(description="The number of the last stored event.")
     entries: SkipValidation[list[Json]] = Field(description="The entries the run has stored.")

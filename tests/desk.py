@@ -1,6 +1,6 @@
 """A desk for the offline provider: the real tools over a real database, and the loop of a turn."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -61,9 +61,22 @@ class Desk:
 
     context: ToolContext
 
-    async def ask(self, question: str, *, reads: int = 8, without: str = "") -> Asked:
-        """Ask; after ``reads`` calls no tools are offered, and ``without`` never is."""
-        messages = [Message("system", "Answer from the data."), Message("user", question)]
+    async def ask(
+        self,
+        question: str,
+        *,
+        reads: int = 8,
+        without: str = "",
+        earlier: Sequence[tuple[str, str]] = (),
+    ) -> Asked:
+        """Ask; after ``reads`` calls no tools are offered, and ``without`` never is.
+
+        ``earlier`` are the questions before, each with its answer.
+        """
+        messages = [Message("system", "Answer from the data.")]
+        for said, answer in earlier:
+            messages += [Message("user", said), Message("assistant", answer)]
+        messages.append(Message("user", question))
         rounds: list[list[ToolCallEvent]] = []
         for _ in range(10):
             offered = [d for d in TOOLS.definitions if d.name != without]

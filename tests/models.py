@@ -15,6 +15,11 @@ from schema.events import ChatEvent, DoneEvent, Json, Message, TextChunkEvent, T
 from schema.tools import ToolRegistry, data_tools
 
 KEY = "SENTINEL-KEY-1"
+LITELLM_WARNINGS = [
+    pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*Accessing the.*attribute on the instance is deprecated"),
+    pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning"),
+]
 TOOLS = ToolRegistry(data_tools()).definitions[::-1]
 OK = 'T"ok" F(stop)'
 HI = [Message("system", "You are a desk."), Message("user", "hi")]

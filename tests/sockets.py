@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from http.cookies import SimpleCookie
 
 import httpx
+from published import event_from
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
-from schema.events import EVENTS, Event, Failed, Json, RunStarted
+from schema.events import Event, Failed, Json, RunStarted
 
 _LAST = {"done", "error", "resync"}
 
@@ -69,7 +70,7 @@ class Socket:
             text = await self._connection.recv()
         assert isinstance(text, str)
         fields = dict(json.loads(text, object_pairs_hook=_without_doubles))
-        return Frame(text, EVENTS.validate_json(text), fields.get("run_id"), fields.get("seq"))
+        return Frame(text, event_from(fields), fields.get("run_id"), fields.get("seq"))
 
     async def receive_turn(self) -> list[Frame]:
         """Read a run to its end, or a refusal."""

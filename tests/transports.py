@@ -17,8 +17,10 @@ from socket import socket
 from typing import Literal, Protocol
 
 import httpx
+import orjson
 import uvicorn
 from fastapi import FastAPI
+from published import event_from
 from sockets import Socket, events_in, open_socket
 
 from app.doors import Desk
@@ -29,7 +31,6 @@ from app.settings import Settings
 from providers import Script
 from schema import Managers
 from schema.events import (
-    EVENTS,
     Actor,
     Ask,
     Event,
@@ -177,7 +178,7 @@ class HttpVisitor:
         if self._path == "/chat/stream/":
             return events_of(response.content)
         envelope = response.json()
-        events = [EVENTS.validate_python(event) for event in envelope["events"]]
+        events = [event_from(event) for event in envelope["events"]]
         assert envelope["answer"] == answer(events)
         return events
 
@@ -214,7 +215,7 @@ class WsVisitor:
 def events_of(stream: bytes) -> list[Event]:
     """Parse SSE frames; comments are left out."""
     frames = [frame for frame in stream.split(b"\n\n") if frame and not frame.startswith(b":")]
-    return [EVENTS.validate_json(frame.partition(b"data: ")[2]) for frame in frames]
+    return [event_from(orjson.loads(frame.partition(b"data: ")[2])) for frame in frames]
 
 
 def merged(events: Iterable[Event]) -> list[Event]:

@@ -11,20 +11,31 @@ any model. Each completion reads the messages anew and goes through four stages:
 What is where, from the bottom up:
 
     english  the lists of words, and word forms: all that is known before a question is read
+    terms    the words that ask for figures: average, most, longest, per, sorted by
     asks     what kind of message it is: a question, a greeting, a request to change something
     parse    the message cut into words, numbers, dates, comparisons and ties
     facts    what the tool results of this turn have said: managers, paths, pages
+    figures  words that ask for a figure or an order, found among the pieces
     match    how well words name a field, and how well a value fits one
+    subject  whose rows are asked for
     segment  which words are names of the schema, and which are values
     places   which fields in reach of the noun may hold a value
+    spans    years and months as conditions on a date
+    asked    what is to be worked out: measures, groups, order, ranked rows
     frame    the question being read: which words have found a place, or the problem that stops it
+    columns  the fields that figures are of
+    ranking  what was read becomes figures, ranked rows, or a change of earlier figures
+    tally    figures of the sentence: what to measure, group, rank or sort, and by what
     amounts  numbers, dates and units become conditions
     resolve  gaps, values, columns; every word accounted for
+    follow   questions that lean on an earlier one
     probe    values looked for in the data before they become filters
     steps    calls and outcomes, and how a query is written
     lookup   questions that name no manager: rows looked for by name
     plan     the next step, within the calls that are allowed
     suggest  questions to ask instead
+    phrases  values, rows and filters in words
+    sums     figures in words
     word     outcomes in words
 
 Text in rows is shown, never read: only the question and the schema decide what is asked for.
@@ -42,7 +53,7 @@ from providers.base import (
     ToolCallEvent,
     ToolDefinition,
 )
-from providers.offline.facts import earlier_question, read_turn
+from providers.offline.facts import earlier_questions, read_turn
 from providers.offline.parse import parse
 from providers.offline.plan import plan
 from providers.offline.word import word
@@ -61,7 +72,7 @@ class OfflineProvider:
     ) -> AsyncIterator[ChatEvent]:
         """Ask for the next look-ups, or answer; the same messages always give the same events."""
         text, facts = read_turn(messages)
-        question = parse(text, earlier=earlier_question(messages))
+        question = parse(text, earlier_questions(messages))
         step = plan(question, facts, frozenset(tool.name for tool in tools))
         if isinstance(step, list):
             for number, call in enumerate(step, start=facts.calls + 1):

@@ -22,9 +22,11 @@ from providers.offline.match import (
 )
 from providers.offline.parse import Compare, Cue, Moment, Number
 from providers.offline.segment import Mention, Value
+from providers.offline.spans import any_of, span, years_of
 from schema.events import Json
 
 _MAX_INTEGER = 2**63 - 1
+_MAX_YEARS = 40
 
 
 class Amounts:
@@ -42,7 +44,7 @@ class Amounts:
     def place_compared(self) -> None:
         """Place the amounts that are compared."""
         for index, segment in enumerate(self.frame.segments):
-            if isinstance(segment, Compare):
+            if isinstance(segment, Compare) and index not in self.frame.used:
                 self._compare(index, segment)
 
     def _compare(self, index: int, compare: Compare) -> None:
@@ -67,9 +69,24 @@ class Amounts:
     def _moment(self, when: Moment, lookup: str, start: int) -> None:
         cues = self.frame.cues_before(start)
         mention = self._free_field(start - len(cues) - 1)
-        found = _moment(when, lookup, self.frame.manager, mention.path[0] if mention else "")
+        named = mention.path[0] if mention else ""
+        found = _moment(when, lookup, self.frame.manager, named)
+        found = found or [self._every_year(when, lookup, named)]
         self.frame.explain(cues, found[0].path)
         self.frame.add(found)
+
+    def _every_year(self, when: Moment, lookup: str, named: str) -> Condition:
+        """Read "in July", of every year that there is, where no column holds months."""
+        fields = self.frame.manager.fields
+        [date] = [f for f in fields if f.type in TEMPORAL and named in {"", f.name}]
+        if lookup or when.day:
+            raise Stuck("date", when.text)
+        page = self.frame.read(years_of(self.frame.manager.name, date))
+        found = [row.get(f"{date.name}__year") for row in page.data]
+        years = [year for year in found if isinstance(year, int)]
+        if not years or len(years) < page.total_count or len(years) > _MAX_YEARS:
+            raise Stuck("date", when.text)
+        return any_of((date.name,), date, [(year, when.month) for year in years], when.text)
 
     def _free_field(self, position: int) -> Mention | None:
         """Take the field of dates that stands at a place."""
@@ -270,6 +287,9 @@ def _numeric_field(
             score += 3.0 if named else 1.0 if field.name in keys else 0.0
         scored.append((-score, order))
     best = min(scored, default=(0.0, 0))
+    ties = [usable[order] for score, order in scored if score == best[0] < 0]
+    if in_time and len(ties) > 1 and all(f.type in TEMPORAL for f in ties):
+        raise Stuck("which", "the year", [f"the year of {f.name}" for f in ties])
     return usable[best[1]] if best[0] < 0 else None
 
 
@@ -320,7 +340,9 @@ def _amount(
         ]
         return Condition(path, "in", values, said)
     if field.type in TEMPORAL:
-        return _year(path, number, lookup)
+        if not isinstance(number.value, int) or not number.is_year:
+            raise Stuck("unclear", number.text)
+        return span(path, field, (number.value, None), lookup, number.text)
     value, in_time = number.value, "year" in split_name(path[-1])
     if field.type == "integer" and not float(value).is_integer():
         # Whole numbers over 5.5 are those over 5.
@@ -347,16 +369,6 @@ def _fitting(value: int | float, number: Number, field: Field) -> int | float:
     return value
 
 
-def _year(path: tuple[str, ...], number: Number, lookup: str) -> Condition:
-    """Compare dates with a year; "after 2005" starts when the year has ended."""
-    if not isinstance(number.value, int) or not number.is_year or not lookup:
-        raise Stuck("unclear", number.text)
-    late = lookup in {"gt", "lte"}
-    year = number.value + late
-    lookup = {"gt": "gte", "lte": "lt"}.get(lookup, lookup)
-    return Condition(path, lookup, f"{year:04}-01-01", number.text, in_time=True)
-
-
 def _moment(when: Moment, lookup: str, manager: Manager, field: str) -> list[Condition]:
     """Make the conditions of a date: on columns of year, month and day, or on the one date."""
     parts = {"year": when.year, "month": when.month, "day": when.day}
@@ -377,9 +389,15 @@ def _moment(when: Moment, lookup: str, manager: Manager, field: str) -> list[Con
             for part, value in given.items()
         ]
     dates = [f for f in manager.fields if f.type in TEMPORAL and field in {"", f.name}]
-    if len(dates) != 1 or len(given) < 3 or when.more:
+    if len(dates) > 1:
+        raise Stuck("which", when.text, [f"{when.text} of {f.name}" for f in dates])
+    if not dates or when.more:
         raise Stuck("date", when.text)
-    return _on_date(when, lookup, dates[0])
+    if when.year and when.month and when.day:
+        return _on_date(when, lookup, dates[0])
+    if when.year and not when.day:
+        return [span((dates[0].name,), dates[0], (when.year, when.month), lookup, when.text)]
+    return []
 
 
 def _calendar(part: str, names: list[str]) -> str:

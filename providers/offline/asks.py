@@ -9,10 +9,14 @@ from typing import Literal
 
 from providers.offline.english import (
     CHANGES,
-    FOLLOWING,
+    CHANGING,
     FOREIGN,
     GREETINGS,
+    LINKS,
+    MORE,
+    OTHERS,
     POLITE,
+    PRONOUNS,
     THANKS,
 )
 
@@ -20,10 +24,17 @@ Intent = Literal[
     "list", "count", "exists", "greeting", "thanks", "help", "change", "follow", "foreign"
 ]
 
+Lean = Literal["", "change", "rows", "more", "other", "open"]
+"""How a message leans on an earlier question.
+
+Not at all; with something else in it; on the rows it found; for more of them; in a way that can't
+be followed; or perhaps, since it opens like the end of a sentence.
+"""
+
 _YES_OR_NO = frozenset("is are do does did has have was were any".split())
+_COUNTING = {("how", "many"), ("number", "of"), ("in", "total")}
 _ASKING = frozenset("which what whose who".split())
-_OPENING_LINKS = frozenset("and or but then plus".split())
-_MORE = frozenset("more next again others rest".split())
+_MORE = frozenset("more next rest".split())
 
 
 def intent_of(words: Sequence[str]) -> Intent:
@@ -32,10 +43,8 @@ def intent_of(words: Sequence[str]) -> Intent:
         return "foreign"
     if _asks_change(words):
         return "change"
-    if _follows(words):
-        return "follow"
     pairs = set(pairwise(words))
-    if ("how", "many") in pairs or ("number", "of") in pairs or words[:1] == ["count"]:
+    if pairs & _COUNTING or words[:1] == ["count"]:
         return "count"
     return "exists" if words and words[0] in _YES_OR_NO else "list"
 
@@ -70,13 +79,24 @@ def _asks_change(words: Sequence[str]) -> bool:
     ) and not _ASKING & set(words)
 
 
-def _follows(words: Sequence[str]) -> bool:
-    if words and (words[0] in _OPENING_LINKS or words[-1:] == ["next"]):
-        return True
+def lean_of(words: Sequence[str]) -> Lean:
+    """Tell how a message leans on an earlier one, from its lower-case words."""
     if words and set(words) <= _MORE | POLITE and _MORE & set(words):
-        return True
+        return "more"
+    if _has(words, MORE):
+        return "more"
+    if _has(words, OTHERS):
+        return "other"
+    opens = bool(words) and words[0] in LINKS
+    if _has(words, PRONOUNS) and not (opens and (words[0] == "only" or words[1:2] == ["those"])):
+        return "rows"
+    is_part = opens or _has(words, CHANGING) or words[-1:] == ["ones"]
+    return "change" if is_part else ""
+
+
+def _has(words: Sequence[str], phrases: Sequence[tuple[str, ...]]) -> bool:
     return any(
         tuple(words[start : start + len(phrase)]) == phrase
-        for phrase in FOLLOWING
+        for phrase in phrases
         for start in range(len(words))
     )

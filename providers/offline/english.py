@@ -31,8 +31,8 @@ PEOPLE = _words("us we you i our your")
 
 LEAD = _words(
     """hi hello hey greetings ok okay well just and list show give find display fetch tell print
-    name enumerate search look lookup retrieve see want need like know let count all every now then
-    may"""
+    name compare enumerate search look lookup retrieve see want need like know let count all every
+    now then may"""
 )
 """Words that ask, greet or lead in: empty at the start of a question, content elsewhere."""
 
@@ -47,7 +47,10 @@ LEAD_TIES: dict[str, frozenset[str]] = {
 }
 """Words that are empty behind certain words that lead in: "look for", "want to know"."""
 
-FILLER = _words("records record rows row entries entry data available exist exists existing")
+COMPARING = _words("compare vs versus")
+"""Words that ask to set values side by side."""
+
+FILLER = _words("records record rows row entries entry data available exist exists existing ones")
 """Words for rows in general; they say nothing unless the schema has them as names."""
 
 CHAT = FILLER | _words(
@@ -73,12 +76,22 @@ POLITE = (
 )
 """What may stand before such a verb."""
 
-FOLLOWING = _phrases(
-    "of them|of those|of these|them|they|it|those|these|the same|show more|more please|next page|"
-    "the rest|go on|continue|what about|how about|the others|the other ones|"
-    "the first one|the last one"
+PRONOUNS = _phrases(
+    "of them|of those|of these|of it|they|them|those|these|it|which ones|those ones|these ones"
 )
-"""Ways to lean on an earlier question."""
+"""Ways to speak of what an earlier question found."""
+
+MORE = _phrases("show more|more please|next page|the rest|go on|continue")
+"""Ways to ask for more rows of an earlier answer."""
+
+OTHERS = _phrases("the others|the other ones|the first one|the last one")
+"""Ways to lean on an earlier answer that can't be followed."""
+
+CHANGING = _phrases("what about|how about|the same for|the same")
+"""Ways to ask an earlier question with something else in it."""
+
+LINKS = _words("and or but then plus only")
+"""Words that open what is added to an earlier question."""
 
 FOREIGN = _words(
     """wie viele viel gibt es welche welcher welches sind ist der die das und zeige zeig mir alle
@@ -253,6 +266,7 @@ SPELLINGS: dict[str, str] = {
 
 _MONTHS = """january february march april may june july august september october november
     december""".split()
+MONTH_NAMES = tuple(month.capitalize() for month in _MONTHS)
 MONTHS: dict[str, int] = {
     spelling: number
     for number, name in enumerate(_MONTHS, start=1)
@@ -284,7 +298,7 @@ CODE_WORDS = _words("code abbreviation identifier number sku serial isbn iata ic
 NUMBERS: dict[str, int] = {
     word: value
     for value, word in enumerate(
-        "two three four five six seven eight nine ten eleven twelve".split(), start=2
+        "one two three four five six seven eight nine ten eleven twelve".split(), start=1
     )
 }
 """Numbers in words."""
@@ -298,6 +312,7 @@ def split_name(name: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in _PARTS.findall(name))
 
 
+@lru_cache(maxsize=4096)
 def _forms(word: str) -> frozenset[str]:
     """Return a lower-case word with the simpler words it may be a plural of."""
     found = {word}
@@ -310,11 +325,13 @@ def _forms(word: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=16_384)
 def same(left: str, right: str) -> bool:
     """Tell whether two lower-case words are equal or singular and plural of each other."""
     return left in _forms(right) or right in _forms(left)
 
 
+@lru_cache(maxsize=16_384)
 def related(left: str, right: str) -> bool:
     """Tell whether two lower-case words look like one family: supplied and supplier."""
     if same(left, right):

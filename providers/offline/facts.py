@@ -13,9 +13,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, Valida
 from pydantic import Field as Named
 
 from providers.base import Message, ToolCallEvent
+from providers.offline.parse import Said
 from schema.events import JsonObject
 
-SEARCH, SCHEMA, PATH, QUERY = "search_managers", "get_manager_schema", "find_path", "query"
+SEARCH, SCHEMA, PATH = "search_managers", "get_manager_schema", "find_path"
+QUERY, AGGREGATE = "query", "aggregate"
+SUGGESTED = "\nYou could ask:\n- "
+"""What opens the questions to ask instead, in an answer that is none."""
 
 
 def _or_empty(value: object) -> object:
@@ -78,6 +82,7 @@ class _Schema(Manager):
 class _Hop(_Facts):
     name: str = Named(alias="field")
     target: str = Named(alias="to")
+    many: bool = False
 
 
 class _Path(_Facts):
@@ -102,7 +107,8 @@ class Facts:
     """All that is known in this turn.
 
     ``managers`` keeps the order of discovery, best search hit first; ``detailed`` are those whose
-    schema was asked for. A path that does not exist is ``None``. ``done``: keys of all calls.
+    schema was asked for. A path that does not exist is ``None``; ``widening`` are those that lead
+    to many rows. ``done``: keys of all calls.
     """
 
     managers: dict[str, Manager] = field(default_factory=dict[str, Manager])
@@ -110,14 +116,15 @@ class Facts:
     paths: dict[tuple[str, str], tuple[str, ...] | None] = field(
         default_factory=dict[tuple[str, str], tuple[str, ...] | None]
     )
+    widening: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     pages: dict[str, _Answer] = field(default_factory=dict[str, _Answer])
     done: set[str] = field(default_factory=set[str])
     is_refused: bool = False
     calls: int = 0
 
-    def page(self, args: JsonObject) -> _Answer | None:
+    def page(self, args: JsonObject, tool: str = QUERY) -> _Answer | None:
         """Return what a query found; None if it was not asked."""
-        return self.pages.get(call_key(QUERY, args))
+        return self.pages.get(call_key(tool, args))
 
     def learn(self, call: ToolCallEvent, content: str) -> None:
         """Take in one tool result."""
@@ -127,12 +134,12 @@ class Facts:
         if call.name == SCHEMA:
             self.detailed.add(str(call.args.get("manager")))
         try:
-            self._take(call, content)
+            self._take(call, key, content)
         except ValidationError:
             self.is_refused = True
             self.pages[key] = "refused"
 
-    def _take(self, call: ToolCallEvent, content: str) -> None:
+    def _take(self, call: ToolCallEvent, key: str, content: str) -> None:
         match call.name:
             case "search_managers":
                 for manager in _SEARCHED.validate_json(content):
@@ -151,8 +158,9 @@ class Facts:
                 path = _Path.model_validate_json(content)
                 pair = (str(call.args.get("from_manager")), str(call.args.get("to_manager")))
                 self.paths[pair] = tuple(hop.name for hop in path.hops) if path.found else None
-            case "query":
-                self.pages[call_key(QUERY, call.args)] = Page.model_validate_json(content)
+                self.widening |= {pair} if any(hop.many for hop in path.hops) else set()
+            case "query" | "aggregate":
+                self.pages[key] = Page.model_validate_json(content)
             case _:
                 pass
 
@@ -162,10 +170,15 @@ def call_key(name: str, args: JsonObject) -> str:
     return name + orjson.dumps(args, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def earlier_question(messages: list[Message]) -> str:
-    """Return what the user said before the current message."""
-    said = [message.content for message in messages if message.role == "user"]
-    return said[-2] if len(said) > 1 else ""
+def earlier_questions(messages: list[Message]) -> list[Said]:
+    """Return what the user said before the current message, oldest first."""
+    said: list[Said] = []
+    for message in messages:
+        if message.role == "user":
+            said.append(Said(message.content))
+        elif said and message.role == "assistant" and SUGGESTED in message.content:
+            said[-1] = Said(said[-1].text, is_refused=True)
+    return said[:-1]
 
 
 def read_turn(messages: list[Message]) -> tuple[str, Facts]:

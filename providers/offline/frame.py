@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from providers.offline.english import GLUE
-from providers.offline.facts import Facts
+from providers.offline.facts import AGGREGATE, Facts, Page
 from providers.offline.match import Condition, hint_score, is_amount
 from providers.offline.parse import Cue, Question
 from providers.offline.places import Places
-from providers.offline.segment import Mention, Segment, Subject, read_segments
+from providers.offline.segment import Mention, Segment, read_segments
+from providers.offline.subject import Subject
+from schema.events import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,10 @@ class Stuck(Exception):
         self.problem = Problem(kind, word, tuple(options))
 
 
+class Wanting(Exception):
+    """Reading the question goes on when more schemas are known."""
+
+
 class Frame:
     """The segments of one question; ``used`` are those that have a place."""
 
@@ -42,9 +48,27 @@ class Frame:
         self.manager = subject.manager
         self.places = Places(subject.manager, facts, depth)
         self.own_words = subject.own_words
-        self.is_by_field = subject.start < 0
+        self.is_by_field = not subject.words
+        self.is_part = question.leans in {"change", "open"}
         self.used: set[int] = set()
         self.conditions: list[Condition] = []
+        self.reads: list[JsonObject] = []
+
+    def want(self, name: str) -> None:
+        """Ask for a schema that the reading needs, if it was not asked for. Raises: Wanting."""
+        if name not in self.facts.detailed:
+            self.places.wanted.append(name)
+            raise Wanting
+
+    def read(self, args: JsonObject) -> Page:
+        """Return an aggregate that the reading needs. Raises: Wanting; Stuck if it was refused."""
+        page = self.facts.page(args, AGGREGATE)
+        if page is None:
+            self.reads.append(args)
+            raise Wanting
+        if not isinstance(page, Page):
+            raise Stuck("refused")
+        return page
 
     def at(self, index: int) -> Segment | None:
         """Return the segment at a place, None beyond the ends."""

@@ -5,7 +5,7 @@ value); only their order matters.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,12 +33,21 @@ Not at all, by "called", as a row of it, before it, by "of" or "by", by "in" or 
 """
 
 _CODE = re.compile(r"(?=.*[A-Z0-9])[A-Z0-9][A-Z0-9_.-]{0,15}")
+_UNITS = """seconds minutes hours days feet inches miles metres meters kilometres kilometers euros
+    dollars pounds degrees percent mph knots millibars grams kilograms tonnes litres liters"""
+_UNIT = re.compile(
+    rf"\bin (?P<unit>(?:{'|'.join(_UNITS.split())})"
+    r"(?: per [a-z]+(?: [a-z]+)?| Fahrenheit| Celsius)?)(?=$|[,;.])"
+)
 _ZONE = re.compile(r"[A-Z]\w+/[A-Z]\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One filter: a path, a lookup ("" is equality), and the value with the user's words for it."""
+    """One filter: a path, a lookup ("" is equality), and the value with the user's words for it.
+
+    The lookup "any" has filters as its values, of which one must hold.
+    """
 
     path: tuple[str, ...]
     lookup: str
@@ -49,6 +58,8 @@ class Condition:
     @property
     def key(self) -> str:
         """The filter's name in the query tool."""
+        if self.lookup == "any":
+            return "or"
         return "__".join((*self.path, self.lookup) if self.lookup else self.path)
 
 
@@ -116,7 +127,8 @@ def field_level(words: Sequence[str], name: str, description: str) -> int:
 
 
 def _same_words(words: Sequence[str], parts: Sequence[str]) -> bool:
-    return len(words) == len(parts) and all(any(same(w, p) for p in parts) for w in words)
+    is_each = all(any(same(w, p) for p in parts) for w in words)
+    return len(words) == len(parts) == len({*words}) and is_each
 
 
 def _spells(name: str, words: Sequence[str]) -> bool:
@@ -156,6 +168,27 @@ def best_field(
     return manager.fields[min(ranked)[3]] if ranked else None
 
 
+def best_level(words: Sequence[str], manager: Manager) -> int:
+    """Say how well words name any field of a manager."""
+    levels = (field_level(words, f.name, f.description) for f in manager.fields)
+    return max(levels, default=0)
+
+
+def absent_if(word: str, manager: Manager) -> tuple[str, ...]:
+    """Return the fields that are null, and only null, for rows that a word describes.
+
+    Their descriptions say so, as in "null if cancelled". All of them are null then.
+    """
+    clause = re.compile(rf"\bnull (?:if|when) {re.escape(word)}(?=$|[,;.])", re.IGNORECASE)
+    return tuple(f.name for f in manager.fields if f.nullable and clause.search(f.description))
+
+
+def unit_of(field: Field) -> str:
+    """Return the unit that a description names at the end of a clause, such as minutes, or ""."""
+    found = _UNIT.search(field.description) if field.type in NUMERIC else None
+    return found["unit"] if found else ""
+
+
 def named_relation(words: Sequence[str], manager: Manager) -> Relation | None:
     """Return the relation of exactly that name."""
     return next((r for r in manager.relations if field_level(words, r.name, "") == 3), None)
@@ -171,6 +204,27 @@ def name_field(manager: Manager) -> Field | None:
 def foreign_keys(manager: Manager) -> set[str]:
     """Return the names of the columns behind relations: they say nothing beside them."""
     return {f"{relation.name}_id" for relation in manager.relations}
+
+
+def key_columns(manager: Manager, known: Mapping[str, Manager]) -> frozenset[tuple[str, str]]:
+    """Return columns that hold the keys of related rows, each with its relation."""
+    return frozenset(
+        (f.name, relation.name)
+        for relation in manager.relations
+        if not relation.many
+        for f in manager.fields
+        if f.name == f"{relation.name}_id"
+        or set(split_name(f.name)) <= set(split_name(relation.name))
+        or (relation.target in known and known[relation.target].primary_key == (f.name,))
+    )
+
+
+def is_kin(left: Sequence[str], right: Sequence[str], keys: frozenset[tuple[str, str]]) -> bool:
+    """Tell whether two paths speak of the same: a code, and the name of the row it leads to."""
+    short, long = sorted((tuple(left), tuple(right)), key=len)
+    if short == long or (len(short) > 1 and short[:-1] == long[:-1]):
+        return True
+    return len(short) == 1 and len(long) > 1 and (short[0], long[0]) in keys
 
 
 def is_code_field(field: Field, manager: Manager) -> bool:
@@ -214,9 +268,14 @@ def candidates(text: str, hints: frozenset[str], scope: Scope, bond: Bond) -> li
         score, fits = _shape_score(text, field, scope.manager, is_name=field is known_by)
         if field is known_by:
             score += _name_bias(bond, scope)
-        score += hint - scope.hops + (8.0 if choice is not None else 0.0)
+        # "BOEING planes": a description may give the value itself, as in "such as BOEING".
+        is_given = bond in {"kind", "loose"} and bool(whole_words(text).search(field.description))
+        score += hint - scope.hops + (8.0 if choice is not None else 0.0) + (5.0 * is_given)
         sure = (
-            choice is not None or (hint > 0 and fits) or bool(_ZONE.fullmatch(text) and score > 4)
+            choice is not None
+            or is_given
+            or (hint > 0 and fits)
+            or bool(_ZONE.fullmatch(text) and score > 4)
         )
         if bond == "place" and not sure and not code and field is not known_by:
             # "In Chicago" is no time zone, and no other text that only happens to have the word.

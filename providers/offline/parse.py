@@ -6,15 +6,18 @@ because it may be a name of the schema or a value. Any text parses.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from providers.offline.asks import Intent, intent_of, small_talk
+from providers.offline.asks import Intent, Lean, intent_of, lean_of, small_talk
 from providers.offline.english import (
     CALCULATIONS,
     CHANGES,
+    CHANGING,
     CHAT,
     COMPARATIVES,
+    COMPARING,
     COMPARISONS,
     CUE_HINTS,
     CUES,
@@ -22,19 +25,36 @@ from providers.offline.english import (
     IN_TIME,
     LEAD,
     LEAD_TIES,
+    LINKS,
     MISSING,
     MONTHS,
     NUMBERS,
     PEOPLE,
+    PRONOUNS,
     STOP,
     TRAILING,
     UNSET,
     VERBS,
     Op,
 )
+from providers.offline.terms import ADJECTIVES, DIRECTIONS, ENDS, RANKED, SORTING, WORST
 
 _MAX_CHARS = 2000
 _MAX_TOKENS = 200
+_MAX_EARLIER = 12
+_MAX_PART = 8
+"""The most pieces of a part of a question that stands alone."""
+_OPENING = frozenset(
+    {
+        "per",
+        *ENDS,
+        *(words[0] for words in SORTING),
+        "grouped",
+        *(words[0] for words in (*WORST, *DIRECTIONS)),
+    }
+)
+_RANKING = frozenset({*RANKED, *ADJECTIVES, "recent", "ones"})
+_ASKING = frozenset({"list", "count", "exists"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +136,11 @@ class Mark:
     """A word of structure.
 
     ``missing`` and ``unset``: without; ``not``: exclusion; ``or``, ``and``: links; ``their``: a
-    column; ``both``: more than one related row at once.
+    column; ``both``: more than one related row at once; ``count``: the number of rows;
+    ``rows``: what an earlier question found.
     """
 
-    kind: Literal["missing", "unset", "not", "or", "and", "their", "both"]
+    kind: Literal["missing", "unset", "not", "or", "and", "their", "both", "count", "rows"]
     text: str = field(default="", compare=False)
 
 
@@ -131,14 +152,17 @@ class Question:
     """A question before the schema is known.
 
     ``counted`` is the index of what "how many" counts. ``asks_do``: the question has a "does", so
-    its verb stands apart.
+    its verb stands apart. ``compares``: values are to be set side by side. ``earlier`` is the
+    question it ``leans`` on, if there is one.
     """
 
     intent: Intent
     pieces: tuple[Piece, ...] = ()
     counted: int | None = None
     asks_do: bool = False
-    earlier: str = ""
+    compares: bool = False
+    leans: Lean = ""
+    earlier: "Question | None" = None
 
     @property
     def topic(self) -> str:
@@ -146,18 +170,31 @@ class Question:
 
         A question that leans on an ``earlier`` one has the words of that.
         """
-        if self.intent == "follow" and self.earlier:
-            return parse(self.earlier).topic
+        if self.leans and self.earlier:
+            return self.earlier.topic
+        return self.own_topic
+
+    @property
+    def own_topic(self) -> str:
+        """The words to search managers with, if the question stands by itself."""
         words = [
-            piece.text
+            piece
             for piece in self.pieces
             if isinstance(piece, Word)
             and not piece.quoted
             and piece.lower not in CHAT
-            and piece.lower not in CALCULATIONS
             and not (self.intent == "change" and piece.lower in CHANGES)
         ]
-        return " ".join(words)[:200]
+        kept = [word for word in words if word.lower not in RANKED | CALCULATIONS]
+        return " ".join(word.text for word in kept or words)[:200]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An earlier message of the user; ``is_refused``: it got no answer but what to ask instead."""
+
+    text: str
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +240,10 @@ _Phrases = dict[tuple[str, ...], tuple[Piece, ...]]
 
 def _phrases() -> _Phrases:
     found: _Phrases = {
-        ("number", "of"): (),
-        ("total", "number", "of"): (),
-        ("in", "total"): (),
+        ("number", "of"): (Mark("count"),),
+        ("total", "number", "of"): (Mark("count"),),
+        **{("in", word): () for word in ("total", "all")},
+        **{("on", word): () for word in ("record", "file")},
         ("how", "much"): (),
         **{(who, have): () for who in ("we", "you", "i") for have in ("have", "got")},
         ("and",): (Mark("and"),),
@@ -213,6 +251,8 @@ def _phrases() -> _Phrases:
         ("&",): (Mark("and"),),
         ("both",): (Mark("both"),),
         ("between",): (Cue("between"),),
+        ("vs",): (Mark("or"),),
+        ("versus",): (Mark("or"),),
         **{(w, "with"): (Cue("starts"),) for w in ("start", "starts", "begin", "begins")},
         **{(w, "with"): (Cue("ends"),) for w in ("end", "ends", "starting", "ending")},
         ("their",): (Mark("their"),),
@@ -225,6 +265,8 @@ def _phrases() -> _Phrases:
         (word, "than"): (Compare(op, hints=hints),) for word, (op, hints) in COMPARATIVES.items()
     }
     found |= {words: (Cue(kind),) for words, kind in CUES.items()}
+    found |= {words: (Mark("rows"),) for words in PRONOUNS}
+    found |= {words: () for words in CHANGING}
     found |= {words: (Mark("not"),) for words in EXCLUSIONS}
     found |= {words: (Mark("missing"),) for words in MISSING}
     found |= {words: (Mark("unset"),) for words in UNSET}
@@ -236,23 +278,65 @@ _PHRASES = _phrases()
 _LONGEST = max(map(len, _PHRASES))
 
 
-def parse(text: str, *, earlier: str = "") -> Question:
+def parse(text: str, earlier: Sequence[Said] = ()) -> Question:
     """Read a question. Never fails; what has no content is a greeting, thanks or asks for help.
 
-    ``earlier`` is the message before it.
+    ``earlier`` are the messages before it, oldest first: it may lean on the last that asks. One
+    that leaned itself, and could not be answered, is as if it had not been said.
     """
+    before: Question | None = None
+    for said in earlier[-_MAX_EARLIER:]:
+        question = _read(said.text, before)
+        if question.intent in _ASKING and not (question.leans and said.is_refused):
+            before = question
+    return _read(text, before)
+
+
+def _read(text: str, earlier: Question | None) -> Question:
     tokens = _tokens(text)
     words = [token.text.lower() for token in tokens]
-    intent = intent_of(words)
-    pieces, counted = _Reader(tokens).read()
+    intent, leans = intent_of(words), lean_of(words)
+    pieces, counted = _Reader(tokens, is_part=bool(leans)).read()
+    if not leans and earlier and intent == "list" and _opens_inside(pieces, words):
+        leans = "open"
+    if not leans and _starts_with_owner(pieces):
+        leans = "rows"
+    if leans and intent in {"change", "foreign"}:
+        leans = ""
+    if leans and not (earlier and leans != "other"):
+        return Question("follow")
     asks_do = bool({"do", "does", "did"} & set(words))
-    question = Question(intent, tuple(pieces), counted, asks_do, earlier)
+    earlier = earlier if leans else None
+    compares = bool(COMPARING & set(words))
+    question = Question(intent, tuple(pieces), counted, asks_do, compares, leans, earlier)
     has_value = any(
         isinstance(p, (Number, Moment)) or (isinstance(p, Word) and p.quoted) for p in pieces
     )
-    if question.topic or has_value or intent in {"change", "follow", "foreign"}:
+    if question.topic or has_value or intent in {"change", "foreign"}:
         return question
     return Question(small_talk(words))
+
+
+def _opens_inside(pieces: Sequence[Piece], words: Sequence[str]) -> bool:
+    """Tell "from LaGuardia?" and "top three?", which are no whole question, from one."""
+    first = pieces[0] if pieces else None
+    if all(isinstance(p, Number) or (isinstance(p, Word) and p.lower in _RANKING) for p in pieces):
+        # "The five cheapest?"
+        return any(isinstance(p, Word) for p in pieces)
+    if len(pieces) > _MAX_PART or (words and words[0] in LEAD | STOP | PEOPLE):
+        return False
+    is_end = isinstance(first, Word) and first.lower in _OPENING
+    return is_end or isinstance(first, (Cue, Moment, Compare, Mark))
+
+
+def _starts_with_owner(pieces: Sequence[Piece]) -> bool:
+    """Tell "what is their average price" from "parts and their material"."""
+    for piece in pieces:
+        if isinstance(piece, Mark) and piece.kind == "their":
+            return True
+        if isinstance(piece, (Word, Moment)):
+            return False
+    return False
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -278,8 +362,9 @@ def _tokens(text: str) -> list[_Token]:
 class _Reader:
     """Goes once over the tokens; ``after`` is true right behind a content piece."""
 
-    def __init__(self, tokens: list[_Token]) -> None:
+    def __init__(self, tokens: list[_Token], *, is_part: bool) -> None:
         self.tokens = tokens
+        self.is_part = is_part
         self.pieces: list[Piece] = []
         self.counted: int | None = None
         self.after = False
@@ -299,6 +384,8 @@ class _Reader:
                 return position + 2
             if self._starts(position, "how", "much"):
                 position += 1
+            elif asked := next((p for p in CHANGING if self._starts(position, *p)), None):
+                position += len(asked) - 1
             elif token.kind != "comma" and not self._leads(position):
                 break
             position += 1
@@ -312,7 +399,7 @@ class _Reader:
             return before in LEAD_TIES[word]
         if word == "may":
             return self._has(position + 1) and self.tokens[position + 1].lower in PEOPLE
-        return word in LEAD | STOP | PEOPLE
+        return word in LEAD | STOP | PEOPLE or (self.is_part and word in LINKS)
 
     def _starts(self, position: int, *words: str) -> bool:
         return tuple(t.lower for t in self.tokens[position : position + len(words)]) == words
@@ -342,11 +429,22 @@ class _Reader:
         """Tell a function word, or one that has no content where it stands."""
         word = self.tokens[position].lower
         follows = self.tokens[position + 1 : position + 2]
-        if word == "first" and follows and follows[0].kind == "number":
+        if (
+            word == "first"
+            and follows
+            and (follows[0].kind == "number" or follows[0].lower in NUMBERS)
+        ):
             return not self.pieces
         if word in {"all", "every"}:
-            return not any(isinstance(piece, Word) for piece in self.pieces)
+            return self._is_of_rows() or not any(isinstance(p, Word) for p in self.pieces)
         return word in STOP
+
+    def _is_of_rows(self) -> bool:
+        """Tell "the total price of all parts" from "parts of all projects"."""
+        first = self.pieces[0] if self.pieces else None
+        ties = [piece for piece in self.pieces if isinstance(piece, Cue)]
+        is_figure = isinstance(first, Word) and first.lower in RANKED
+        return is_figure and ties == self.pieces[-1:] and ties[0].kind == "of"
 
     def _drop(self, length: int) -> int:
         self.after = False
@@ -422,7 +520,7 @@ class _Reader:
             if words in TRAILING and self.pieces and isinstance(self.pieces[-1], Number):
                 self.pieces.insert(-1, Compare(TRAILING[words]))
                 return length
-            if words in _PHRASES:
+            if words in _PHRASES and not self._is_measure(words, position + length):
                 said = " ".join(t.text for t in window)
                 self.pieces += [
                     replace(p, text=said) if isinstance(p, (Mark, Cue, Compare)) else p
@@ -430,6 +528,11 @@ class _Reader:
                 ]
                 return length
         return 0
+
+    def _is_measure(self, words: tuple[str, ...], end: int) -> bool:
+        """Tell "the maximum of the prices" from "with a maximum of 5"."""
+        is_limit = self._has(end) and self.tokens[end].kind == "number"
+        return words in {("maximum", "of"), ("minimum", "of")} and not is_limit
 
 
 def _number(text: str, *, joined: bool = False) -> Number:

@@ -5,13 +5,19 @@ itself. Look-ups that don't depend on each other go out together; a call is neve
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from providers.offline.facts import PATH, QUERY, SCHEMA, SEARCH, Facts, Page
+from providers.offline.asked import Change, Figures, Group, Measure, Rank
+from providers.offline.english import split_name
+from providers.offline.facts import AGGREGATE, PATH, QUERY, SCHEMA, SEARCH, Facts, Field, Page
+from providers.offline.follow import understand
 from providers.offline.frame import Problem
 from providers.offline.lookup import look_up
-from providers.offline.parse import Question
-from providers.offline.probe import Hit, settle
-from providers.offline.resolve import Resolved, resolve
+from providers.offline.match import Condition, is_kin, key_columns
+from providers.offline.parse import Question, Word
+from providers.offline.places import Slot
+from providers.offline.probe import Hit, Settled, is_run_together, settle
+from providers.offline.resolve import Layer, Resolved
 from providers.offline.steps import (
     About,
     Call,
@@ -19,15 +25,19 @@ from providers.offline.steps import (
     NotThere,
     Step,
     Trouble,
+    aggregate_args,
     label,
     query_args,
+    value_of,
 )
+from providers.offline.subject import opens_with_rows
 from schema.events import JsonObject
 
 MAX_CALLS = 8
 """Reads of one answer; the default budget of a message allows as many."""
 
 _UNREAD = frozenset({"greeting", "help", "change", "follow", "foreign"})
+_NOTHING = Page(data=[], total_count=0)
 _CATALOGUE = "what data do you have"
 
 
@@ -50,14 +60,21 @@ def _trouble(kind: str, word: str = "", resolved: Resolved | None = None) -> Tro
 
 
 def _next(question: Question, facts: Facts) -> Step:
-    search = Call(SEARCH, {"query": question.topic or _CATALOGUE})
-    if search.key not in facts.done:
-        return [search]
+    topics = [question.topic or _CATALOGUE]
+    last = question.pieces[-1] if question.pieces else None
+    if question.leans == "change" and isinstance(last, Word) and last.text.endswith("s"):
+        # "What about planes?" may name other rows.
+        topics += [question.own_topic] if question.own_topic else []
+    searches = [Call(SEARCH, {"query": topic}) for topic in dict.fromkeys(topics)]
+    if waiting := [search for search in searches if search.key not in facts.done]:
+        return waiting
     best = next(iter(facts.managers.values()), None)
     catalogue = Call(SEARCH, {"query": _CATALOGUE})
     if best is None and catalogue.key not in facts.done:
         # Words that find nothing: see what there is.
         return [catalogue]
+    if question.intent == "change" and opens_with_rows(question.pieces, facts):
+        question = replace(question, intent="list")
     if question.intent in _UNREAD:
         return About(question.intent)
     if best is None:
@@ -69,15 +86,19 @@ def _next(question: Question, facts: Facts) -> Step:
 
 def _read(question: Question, facts: Facts) -> Step:
     """Read the question near by; where a value is not found, further away as well."""
-    resolved = resolve(question, facts)
+    resolved = understand(question, facts)
     if resolved is None:
-        return look_up(question, facts)
+        return About("follow") if question.leans == "rows" else look_up(question, facts)
     near = _pursue(resolved, facts, respell=False)
     if not isinstance(near, NotThere):
         return near
-    if near.missed.is_whole:
-        return _pursue(resolved, facts, respell=True)
-    far = resolve(question, facts, depth=2)
+    is_sure = all(place.is_sure for place in near.missed.looked)
+    if near.missed.is_whole or (is_sure and is_run_together(near.missed.said)):
+        # There is no doubt where "LaGuardia" would be, if it were written with a space.
+        spelled = _pursue(resolved, facts, respell=True)
+        if near.missed.is_whole or not isinstance(spelled, NotThere):
+            return spelled
+    far = understand(question, facts, depth=2)
     if far is None or far.problem or facts.calls + len(far.schemas) > MAX_CALLS:
         return _pursue(resolved, facts, respell=True)
     step = _pursue(far, facts, respell=True)
@@ -90,11 +111,49 @@ def _pursue(resolved: Resolved, facts: Facts, *, respell: bool) -> Step:
         return Trouble(resolved.problem, resolved)
     needed = [Call(SCHEMA, {"manager": name}) for name in resolved.schemas]
     needed += [Call(PATH, {"from_manager": a, "to_manager": b}) for a, b in resolved.paths]
+    needed += [Call(AGGREGATE, args) for args in resolved.reads]
     needed = [call for call in needed if call.key not in facts.done]
     if needed:
         return needed
-    left = max(0, MAX_CALLS - facts.calls - 1)
-    settled = settle(resolved.slots, facts, left, respell=respell)
+    own = Layer(tuple(resolved.conditions), tuple(resolved.slots), is_added=resolved.is_added)
+    keys = key_columns(resolved.subject, facts.managers)
+    conditions, hits, taken = list[Condition](), list[Hit](), list[tuple[str, ...]]()
+    for layer in (own, *reversed(resolved.layers)):
+        # What is new comes first: it takes the place of what was said before of the same.
+        slots = [s for s in layer.slots if not _is_replaced(s, taken, keys)]
+        left = max(0, MAX_CALLS - facts.calls - 1)
+        settled = settle(slots, facts, left, respell=respell)
+        if step := _unsettled(settled, resolved):
+            return step
+        kept = [h for h in settled.hits if not any(is_kin(h.place.path, p, keys) for p in taken)]
+        fixed = [c for c in layer.conditions if not _is_overruled(c, taken, keys)]
+        conditions[:0], hits[:0] = fixed, kept
+        if not layer.is_added:
+            taken += [c.path for c in fixed] + [h.place.path for h in kept]
+    return _ask(resolved, conditions, hits, facts)
+
+
+def _is_replaced(
+    slot: Slot, taken: Sequence[tuple[str, ...]], keys: frozenset[tuple[str, str]]
+) -> bool:
+    """Tell that an earlier value need not be looked for: only what was said anew may hold it."""
+    return bool(slot.places) and all(
+        place.is_sure and any(is_kin(place.path, path, keys) for path in taken)
+        for place in slot.places
+    )
+
+
+def _is_overruled(
+    condition: Condition, taken: Sequence[tuple[str, ...]], keys: frozenset[tuple[str, str]]
+) -> bool:
+    """Tell that an earlier condition is of what was said anew; a new month has no old day."""
+    is_day = split_name(condition.path[-1])[-1:] == ("day",)
+    is_past = is_day and any(split_name(path[-1])[-1:] == ("month",) for path in taken)
+    return is_past or any(is_kin(condition.path, path, keys) for path in taken)
+
+
+def _unsettled(settled: Settled, resolved: Resolved) -> Step | None:
+    """Return what is to be done, or said, before all values of a layer have their places."""
     if settled.missed and settled.is_refused:
         return _trouble("refused", resolved=resolved)
     if settled.missed:
@@ -103,30 +162,98 @@ def _pursue(resolved: Resolved, facts: Facts, *, respell: bool) -> Step:
         kind = "unfinished" if settled.cut.is_tied else "unread"
         return _trouble(kind, settled.cut.said, resolved)
     if settled.probes:
-        return [Call(QUERY, probe) for probe in settled.probes[:left]]
+        return [Call(QUERY, probe) for probe in settled.probes[: settled.left]]
     if settled.rivals:
         said, places = settled.rivals
         names = tuple(dict.fromkeys(label(place.path) for place in places))
         return Trouble(Problem("which", said, names), resolved)
-    return _ask(resolved, settled.hits, facts)
+    return None
 
 
-def _ask(resolved: Resolved, hits: Sequence[Hit], facts: Facts) -> Step:
+def _ask(resolved: Resolved, fixed: Sequence[Condition], hits: Sequence[Hit], facts: Facts) -> Step:
     """Ask for the rows, once every value has its place."""
-    conditions = (*resolved.conditions, *(hit.condition for hit in hits))
+    conditions = (*fixed, *(hit.condition for hit in hits))
     keys = [condition.key for condition in conditions]
     if len(set(keys)) < len(keys):
-        said = next(hit.condition.said for hit in reversed(hits))
-        return _trouble("both", said, resolved)
+        twice = next(c for c in reversed(conditions) if keys.count(c.key) > 1)
+        return _trouble("both", twice.said or twice.path[-1], resolved)
     others = tuple((label(h.place.path), o) for h in hits for o in h.others)
     taken = tuple((h.said, h.condition.said) for h in hits if h.is_partial)
-    args = query_args(resolved, conditions)
+    if resolved.compares:
+        resolved = _side_by_side(resolved, conditions)
+        if resolved.problem:
+            return Trouble(resolved.problem, resolved)
+    found = Found(resolved, conditions, _NOTHING, others, taken)
+    match resolved.asked:
+        case Figures() as figures:
+            return _ask_figures(found, figures, facts)
+        case Rank() as rank:
+            return _ask_ranked(found, rank, facts)
+        case Change(said=said):
+            return _trouble("calculation", said, resolved)
+        case None:
+            return _ask_rows(found, facts)
+
+
+def _side_by_side(resolved: Resolved, conditions: Sequence[Condition]) -> Resolved:
+    """Group by the field whose values are compared: "compare UA and AA"."""
+    several = [c for c in conditions if c.lookup == "in"]
+    asked = resolved.asked or Figures((Measure("count"),))
+    if len(several) != 1 or not isinstance(asked, Figures) or asked.groups:
+        return replace(resolved, problem=Problem("compare"))
+    path = several[0].path
+    own = [f for f in resolved.subject.fields if path == (f.name,)]
+    group = Group(path, own[0] if own else Field(name=path[-1]))
+    return replace(resolved, asked=replace(asked, groups=(group,)))
+
+
+def _ask_rows(found: Found, facts: Facts) -> Step:
+    args = query_args(found.resolved, found.conditions)
     plain: JsonObject = {key: args[key] for key in ("manager", "filters") if key in args}
     for query in (args, plain):
         page = facts.page(query)
         if page is None:
             return [Call(QUERY, query)]
         if isinstance(page, Page):
-            return Found(resolved, conditions, page, others, taken)
+            return replace(found, page=page)
         # Refused: ask once more in the plainest form, in case our choice of fields was at fault.
-    return _trouble("refused", resolved=resolved)
+    return _trouble("refused", resolved=found.resolved)
+
+
+def _ask_figures(found: Found, figures: Figures, facts: Facts) -> Step:
+    args = aggregate_args(found.resolved, figures, found.conditions)
+    page = facts.page(args, AGGREGATE)
+    if page is None:
+        return [Call(AGGREGATE, args)]
+    if isinstance(page, Page):
+        return replace(found, page=page)
+    return _trouble("refused", resolved=found.resolved)
+
+
+def _ask_ranked(found: Found, rank: Rank, facts: Facts) -> Step:
+    """Ask for rows in order; those without a value have no place in a ranking."""
+    present = Condition(rank.path, "isnull", False)
+    needed = rank.top is not None and (rank.field.nullable or len(rank.path) > 1)
+    is_there = any(c.path == rank.path and c.value is not None for c in found.conditions)
+    filters = (*found.conditions, present) if needed and not is_there else found.conditions
+    args = query_args(found.resolved, filters)
+    page = facts.page(args)
+    if page is None:
+        return [Call(QUERY, args)]
+    if not isinstance(page, Page):
+        return _trouble("refused", resolved=found.resolved)
+    found = replace(found, page=page)
+    best = value_of(page.data[0], rank.path) if page.data else None
+    if rank.top != 1 or page.total_count <= len(page.data):
+        return found
+    if best != value_of(page.data[-1], rank.path):
+        return found
+    # All rows of the page share the value: count them.
+    tied = query_args(
+        replace(found.resolved, asked=None, intent="count"),
+        (*found.conditions, Condition(rank.path, "", best)),
+    )
+    count = facts.page(tied)
+    if count is None:
+        return [Call(QUERY, tied)]
+    return replace(found, tied=count.total_count) if isinstance(count, Page) else found

@@ -21,6 +21,7 @@ _TIE = 0.5
 _MAX_VALUES = 50
 _SIMILAR = 0.8
 _STEM = 4
+_INNER = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,7 @@ def _respell(slot: Slot, facts: Facts, settled: Settled) -> None:
     text = slot.texts[0]
     if settled.respell and place and len(slot.texts) == 1 and len(text) > _STEM:
         # "LaGuardia" may be La Guardia; other words are known by how they begin.
-        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
+        apart = _INNER.sub(" ", text)
         probe = _contains(place, apart if apart != text else text[:_STEM])
         page = facts.page(probe)
         if page is None and settled.left > 0:
@@ -260,6 +261,11 @@ def _respell(slot: Slot, facts: Facts, settled: Settled) -> None:
     if slot.is_whole and not missed.similar:
         missed = replace(missed, similar=_holding(slot, facts))
     settled.missed = settled.missed or missed
+
+
+def is_run_together(text: str) -> bool:
+    """Tell a value that may be two words: LaGuardia."""
+    return bool(_INNER.search(text))
 
 
 def _holding(slot: Slot, facts: Facts) -> tuple[str, ...]:

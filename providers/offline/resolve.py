@@ -5,17 +5,19 @@ A word that finds none ends the reading, and the answer names it; nothing is lef
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from providers.offline.amounts import Amounts
+from providers.offline.asked import Change, Figures, Rank
 from providers.offline.asks import Intent
 from providers.offline.english import GLUE, singular
 from providers.offline.facts import Facts, Manager
-from providers.offline.frame import Frame, Problem, Stuck
+from providers.offline.frame import Frame, Problem, Stuck, Wanting
 from providers.offline.match import (
     Bond,
     Candidate,
     Condition,
+    foreign_keys,
     is_amount,
     is_quantity,
     looks_like_code,
@@ -25,45 +27,76 @@ from providers.offline.match import (
 from providers.offline.parse import Compare, Cue, Mark, Question
 from providers.offline.places import MAX_SCHEMAS, Slot, related_names, speaks_of
 from providers.offline.segment import (
+    Absent,
     Mention,
     Segment,
-    Subject,
     Value,
-    find_subject,
-    mentioned_managers,
 )
+from providers.offline.subject import Subject, find_subject, mentioned_managers
+from providers.offline.tally import Tally
+from schema.events import JsonObject
 
 SHOWN_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What an earlier question said of the rows; ``is_added``: on top of a still earlier one."""
+
+    conditions: tuple[Condition, ...]
+    slots: tuple[Slot, ...]
+    is_added: bool = False
 
 
 @dataclass(slots=True)
 class Resolved:
     """What a question means: fixed ``conditions``, and ``slots`` for values the data must place.
 
-    ``rows`` is how many to show. ``related`` are the names of related rows, for a manager whose
-    rows have none themselves.
+    ``rows`` is how many to show, after those ``skipped``. ``related`` are the names of related
+    rows, for a manager whose rows have none themselves. ``layers`` are what earlier questions said,
+    oldest first; unless ``is_added``, what is new replaces what they said of the same.
     """
 
     subject: Manager
     noun: str
     intent: Intent
+    told: Subject
     conditions: list[Condition] = field(default_factory=list[Condition])
     slots: list[Slot] = field(default_factory=list[Slot])
+    asked: Figures | Rank | Change | None = None
+    layers: tuple[Layer, ...] = ()
+    is_added: bool = False
+    skipped: int = 0
+    compares: bool = False
     shown: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     problem: Problem | None = None
     rows: int = SHOWN_ROWS
     related: tuple[tuple[str, str], ...] = ()
     schemas: list[str] = field(default_factory=list[str])
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    reads: list[JsonObject] = field(default_factory=list[JsonObject])
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the reading has to wait for look-ups, or has come to a problem."""
+        return bool(self.problem or self.schemas or self.paths or self.reads)
 
 
-def resolve(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | None:
-    """Read a question against the facts; None if no manager fits. ``depth``: hops to look at."""
-    subject = find_subject(question, facts)
-    if subject is None:
-        return None
+def resolve(
+    question: Question, facts: Facts, *, depth: int = 1, subject: Subject | None = None
+) -> Resolved | None:
+    """Read a question against the facts; None if no manager fits.
+
+    ``depth``: hops to look at. ``subject`` is of the earlier question that this one leans on.
+    """
+    subject = subject or find_subject(question, facts)
+    return _resolve(question, subject, facts, depth) if subject else None
+
+
+def _resolve(question: Question, subject: Subject, facts: Facts, depth: int) -> Resolved:
     noun = " ".join(subject.words or manager_words(subject.manager))
-    resolved = Resolved(subject.manager, singular(noun), question.intent)
+    resolved = Resolved(subject.manager, singular(noun), question.intent, subject)
+    resolved.compares = question.compares
     if not _is_known_by_itself(subject.manager):
         resolved.related = tuple(related_names(subject.manager, facts))
     if len(question.pieces) == subject.length and subject.start >= 0:
@@ -74,11 +107,44 @@ def resolve(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | N
         return resolved
     _need_mentioned(question, facts, resolved)
     if not resolved.schemas and not resolved.paths:
+        resolver = _Resolver(question, subject, facts, resolved, depth)
         try:
-            _Resolver(question, subject, facts, resolved, depth).run()
+            resolver.run()
         except Stuck as stuck:
             resolved.problem = stuck.problem
+            if link := _link(subject, stuck.problem, facts):
+                resolved.schemas = [link.name] if link.name not in facts.detailed else []
+                if resolved.schemas:
+                    resolved.problem = None
+                elif _is_link(link, subject):
+                    return _resolve(question, replace(subject, manager=link), facts, 2)
+        except Wanting:
+            resolved.schemas, resolved.reads = resolver.places.wanted, resolver.reads
     return resolved
+
+
+def _link(subject: Subject, problem: Problem, facts: Facts) -> Manager | None:
+    """Return the manager that only links the rows asked for with those to group them by.
+
+    Each part of each project is one row of it.
+    """
+    ends = {subject.manager.name, *problem.options}
+    if problem.kind != "many" or len(ends) != len(("this", "that")):
+        return None
+    return next(
+        (
+            m
+            for m in facts.managers.values()
+            if ends <= {r.target for r in m.relations if not r.many}
+        ),
+        None,
+    )
+
+
+def _is_link(link: Manager, subject: Subject) -> bool:
+    """Tell whether a row of the link is known by the two rows it links, and by nothing else."""
+    keys = {key for key in link.primary_key if key in foreign_keys(link)}
+    return len(keys) == len(link.primary_key) == len(("this", "that")) and subject.start >= 0
 
 
 def _is_known_by_itself(manager: Manager) -> bool:
@@ -115,6 +181,7 @@ class _Resolver(Frame):
     def run(self) -> None:
         """Give every segment its place, or stop at the first that has none."""
         self._refuse_early()
+        self.out.asked = Tally(self).read()
         amounts = Amounts(self)
         amounts.place_compared()
         self._gaps()
@@ -124,18 +191,37 @@ class _Resolver(Frame):
         self._values()
         self._rest()
         self._judge()
-        self.out.rows = min(amounts.rows or SHOWN_ROWS, SHOWN_ROWS)
+        self._show_rows(amounts.rows)
         self.out.schemas = self.places.wanted
+
+    def _show_rows(self, rows: int | None) -> None:
+        """Take how many rows the question wants to see: "five flights with the longest delay"."""
+        asked = self.out.asked
+        if isinstance(asked, Figures) and rows is not None:
+            raise Stuck("calculation", str(rows))
+        if isinstance(asked, Rank) and rows and asked.top:
+            self.out.asked = replace(asked, top=rows)
+        self.out.rows = min(rows or SHOWN_ROWS, SHOWN_ROWS)
 
     def _refuse_early(self) -> None:
         """Refuse what no filter can say, whatever the rest means."""
+        last = len(self.segments) - 1
+        if (
+            self.question.leans == "rows"
+            and self.question.asks_do
+            and isinstance(end := self.at(last), Cue)
+        ):
+            # "How many seats do they have?"
+            self.used |= {last} if end.kind == "with" else set()
         targets: list[str] = []
         for segment in self.segments:
+            if isinstance(segment, Mark) and segment.kind == "rows" and not self.question.leans:
+                raise Stuck("unread", segment.text)
             if isinstance(segment, Mark) and segment.kind in {"both", "or"}:
                 raise Stuck(segment.kind, segment.text)
             if isinstance(segment, Mention) and segment.target and not segment.field:
                 targets.append(segment.target)
-        if self.calculation and (self.calculation != "total" or self.question.intent != "count"):
+        if self.calculation:
             raise Stuck("calculation", self.calculation)
         doubled = next((t for t in targets if targets.count(t) > 1), "")
         if doubled:
@@ -143,7 +229,18 @@ class _Resolver(Frame):
 
     # --- gaps -------------------------------------------------------------------------------------
 
+    def _absent(self) -> None:
+        """Read a word that says, by the descriptions of fields, that they are not set."""
+        for index, word in enumerate(self.segments):
+            if isinstance(word, Absent):
+                before = self.at(index - 1)
+                if isinstance(before, Mark) and before.kind == "not":
+                    raise Stuck("exclusion", f"{before.text} {word.text}")
+                self.used.add(index)
+                self.add([Condition((name,), "isnull", True) for name in word.fields])
+
     def _gaps(self) -> None:
+        self._absent()
         for index, mark in enumerate(self.segments):
             if not isinstance(mark, Mark) or mark.kind not in {"missing", "unset"}:
                 continue
@@ -326,8 +423,6 @@ class _Resolver(Frame):
                 self.explain(self.cues_before(index), mention.path)
                 self.add([Condition(mention.path, "", not negated)])
             elif counted:
-                if self.calculation:
-                    raise Stuck("calculation", self.calculation)
                 self.out.intent = "list"
                 self._show(mention)
             elif (missing := self._gap_before(index)) is not None:
@@ -374,6 +469,8 @@ class _Resolver(Frame):
 
     def _show(self, mention: Mention) -> None:
         """Show a field, or related rows by their name, or by their key."""
+        if isinstance(self.out.asked, Figures):
+            raise Stuck("unread", " ".join(mention.words))
         if mention.field:
             self.out.shown.append(mention.path)
             return

@@ -1,6 +1,6 @@
 """Names found in a question: which words mean managers, relations or fields, which are values."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from providers.offline.english import (
@@ -11,10 +11,11 @@ from providers.offline.english import (
     VERBS,
     same,
     singular,
-    split_name,
 )
 from providers.offline.facts import Facts, Field, Manager, Relation
+from providers.offline.figures import Best, By, Figure, Op, Part, figure_at, is_figure
 from providers.offline.match import (
+    absent_if,
     best_field,
     hint_score,
     looks_like_code,
@@ -32,23 +33,10 @@ from providers.offline.parse import (
     Question,
     Word,
 )
+from providers.offline.subject import Subject, is_joined, plain_words
+from providers.offline.terms import PARTS
 
 _LONGEST_NAME = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The manager whose rows are asked for, and the words that say so, if any do."""
-
-    manager: Manager
-    start: int = -1
-    length: int = 0
-    words: tuple[str, ...] = ()
-
-    @property
-    def own_words(self) -> frozenset[str]:
-        """What the rows go by: hints of these say nothing new."""
-        return frozenset((*self.words, *split_name(self.manager.name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,56 +73,15 @@ class Value:
         return f" {self.link or 'or'} ".join(self.texts)
 
 
-Segment = Mention | Value | Number | Moment | Compare | Cue | Mark
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A word that says of rows which fields are not set, by the fields' own descriptions."""
+
+    text: str
+    fields: tuple[str, ...]
 
 
-def find_subject(question: Question, facts: Facts) -> Subject | None:
-    """Find whose rows are asked for: the first manager named, or the last noun of a compound."""
-    position = 0
-    while position < len(question.pieces):
-        if found := _manager_at(question.pieces, position, facts):
-            following = _manager_at(question.pieces, found.start + found.length, facts)
-            while following and _is_joined(question.pieces[following.start]):
-                found = following
-                following = _manager_at(question.pieces, found.start + found.length, facts)
-            return found
-        position += 1
-    return _subject_by_field(question, facts)
-
-
-def _subject_by_field(question: Question, facts: Facts) -> Subject | None:
-    best = next(iter(facts.managers.values()), None)
-    if best is None or best.reason != "field":
-        return None
-    for length in (2, 1):
-        words = [p.lower for p in question.pieces[:length] if isinstance(p, Word) and not p.quoted]
-        if len(words) == length and best_field(words, best, least=2):
-            return Subject(best)
-    return None
-
-
-def mentioned_managers(question: Question, facts: Facts) -> Iterator[str]:
-    """Name every known manager the question mentions, in order."""
-    for position in range(len(question.pieces)):
-        if found := _manager_at(question.pieces, position, facts):
-            yield found.manager.name
-
-
-def _manager_at(pieces: Sequence[Piece], position: int, facts: Facts) -> Subject | None:
-    for length in range(_LONGEST_NAME, 0, -1):
-        words = _plain_words(pieces, position, length)
-        for manager in facts.managers.values() if words else ():
-            if names_manager(words, manager):
-                return Subject(manager, position, length, tuple(words))
-    return None
-
-
-def _plain_words(pieces: Sequence[Piece], position: int, length: int) -> list[str]:
-    """Return ``length`` neighbouring words from a position, or nothing if there are fewer."""
-    span = pieces[position : position + length]
-    words = [p.lower for p in span if isinstance(p, Word) and not p.quoted]
-    close = all(_is_joined(piece) for piece in span[1:])
-    return words if len(words) == length and close else []
+Segment = Mention | Value | Number | Moment | Compare | Cue | Mark | Figure | Part | Absent
 
 
 def _is_value(piece: Piece | None) -> bool:
@@ -142,10 +89,6 @@ def _is_value(piece: Piece | None) -> bool:
     if isinstance(piece, Word):
         return piece.quoted or not piece.text.islower()
     return isinstance(piece, Number)
-
-
-def _is_joined(piece: Piece | None) -> bool:
-    return isinstance(piece, (Word, Number)) and piece.joined
 
 
 def read_segments(
@@ -177,24 +120,50 @@ class _Reader:
     def _step(self, position: int) -> int:
         piece = self.pieces[position]
         if position == self.subject.start:
-            self.found.append(Mention(position, _is_joined(piece), is_subject=True))
+            self.found.append(Mention(position, is_joined(piece), is_subject=True))
             return self.subject.length
+        figure = figure_at(self.pieces, position)
+        if figure and (figure[1] > 1 or not isinstance(piece, Word)):
+            return self._figure(*figure)
         if not isinstance(piece, Word):
-            self.found.append(piece)
+            if not (isinstance(piece, Mark) and piece.kind == "count") or self._is_ranked():
+                self.found.append(piece)
             return 1
         if self.found and isinstance(self.found[-1], Number) and singular(piece.lower) in UNITS:
             # "2 hours" is an amount, even where a column is called hour.
             self.found.append(Cue(piece.lower, piece.text))
             return 1
+        if figure and self._is_of_field(position):
+            return self._figure(*figure)
         for length in range(_LONGEST_NAME, 0, -1):
             if self._name(position, length):
                 return length
+        if figure:
+            return self._figure(*figure)
         self._word(position, piece)
         return 1
 
+    def _is_of_field(self, position: int) -> bool:
+        """Tell "total rank" from "total" alone, where both words are names of fields."""
+        manager = self.subject.manager
+        word, both = (plain_words(self.pieces, position, n) for n in (1, 2))
+        is_next = bool(both) and best_field(both[1:], manager, 2) is not None
+        return is_next and bool(word) and best_field(both, manager, 3) is None
+
+    def _figure(self, figure: Figure, length: int) -> int:
+        self.found.append(figure)
+        self.scope = None
+        return length
+
+    def _is_ranked(self) -> bool:
+        """Tell "by number of flights", where the number matters, from "with number of seats 4"."""
+        before = self.found[-1] if self.found else None
+        is_by = isinstance(before, Cue) and before.text == "by"
+        return is_by or isinstance(before, (Best, By, Op))
+
     def _name(self, position: int, length: int) -> bool:
         """Take ``length`` words as a name of the schema, if they are one."""
-        words = _plain_words(self.pieces, position, length)
+        words = plain_words(self.pieces, position, length)
         if not words or any(
             self.subject.start <= at < self.subject.start + self.subject.length
             for at in range(position, position + length)
@@ -215,7 +184,7 @@ class _Reader:
     def _compound(self, position: int, words: list[str]) -> Mention | None:
         """Read "flight number" as a name that the noun is a part of."""
         subject = self.subject
-        if position != subject.start + subject.length or not _is_joined(self.pieces[position]):
+        if position != subject.start + subject.length or not is_joined(self.pieces[position]):
             return None
         return self._field(position, [singular(word) for word in subject.words] + words, 2)
 
@@ -224,15 +193,18 @@ class _Reader:
         words = [p for p in self.pieces[position : position + length] if isinstance(p, Word)]
         if any(looks_like_code(word.text) or not word.text.islower() for word in words):
             return 3
+        if any(is_figure(word.lower) for word in words):
+            # A description with the word "average" does not make it a name.
+            return 3
         if isinstance(self.found[-1] if self.found else None, Number):
             # What stands behind a number may be its unit.
             return 2
         if length > 1:
             return 1
         here = self.pieces[position]
-        before = self.pieces[position - 1] if position and _is_joined(here) else None
+        before = self.pieces[position - 1] if position and is_joined(here) else None
         behind = self.pieces[position + 1] if position + 1 < len(self.pieces) else None
-        beside_value = _is_value(before) or (_is_value(behind) and _is_joined(behind))
+        beside_value = _is_value(before) or (_is_value(behind) and is_joined(behind))
         return 1 if beside_value else 2
 
     def _field(self, position: int, words: list[str], least: int) -> Mention | None:
@@ -244,13 +216,13 @@ class _Reader:
                 continue
             if found := best_field(words, manager, least):
                 loose = best_field(words, manager, 2) is None
-                joined = _is_joined(self.pieces[position])
+                joined = is_joined(self.pieces[position])
                 whole = (*path, found.name)
                 return Mention(position, joined, tuple(words), whole, found, is_loose=loose)
         return None
 
     def _related(self, position: int, words: list[str]) -> Mention | None:
-        joined, said = _is_joined(self.pieces[position]), tuple(words)
+        joined, said = is_joined(self.pieces[position]), tuple(words)
         own = self.subject.manager
         if relation := named_relation(words, own):
             return Mention(position, joined, said, (relation.name,), target=relation.target)
@@ -281,10 +253,41 @@ class _Reader:
             return
         if not word.quoted and word.lower in CALCULATIONS and word.text.islower():
             self.calculation = self.calculation or word.lower
+        elif self._is_part(word):
+            self.found.append(Part(singular(word.lower)))
+        elif mention := self._field_beyond(position, word):
+            self.found.append(mention)
+        elif not word.quoted and (fields := absent_if(word.lower, self.subject.manager)):
+            self.found.append(Absent(word.text, fields))
         elif self._is_verb(word, following):
             self.found.append(Cue(word.lower, word.text))
         else:
             self._value(word)
+
+    def _is_grouping(self) -> bool:
+        """Tell whether a group is named here."""
+        before = self.found[-1] if self.found else None
+        return isinstance(before, By) or (isinstance(before, Cue) and before.text == "by")
+
+    def _is_part(self, word: Word) -> bool:
+        """Tell a part of a date that stands where a group is named."""
+        return self._is_grouping() and not word.quoted and singular(word.lower) in PARTS
+
+    def _field_beyond(self, position: int, word: Word) -> Mention | None:
+        """Read "orders by town", a field of the one related row that has it."""
+        figure = figure_at(self.pieces, position + 2)
+        is_ranked = not self.found and figure is not None and isinstance(figure[0], Best)
+        if word.quoted or not word.text.islower() or not (is_ranked or self._is_grouping()):
+            return None
+        found = [
+            ((relation.name, named.name), named)
+            for relation in self.subject.manager.relations
+            if not relation.many and relation.target in self.facts.managers
+            if (named := best_field([word.lower], self.facts.managers[relation.target], 3))
+        ]
+        if len(found) != 1:
+            return None
+        return Mention(position, word.joined, (word.lower,), *found[0])
 
     def _is_verb(self, word: Word, following: Piece | None) -> bool:
         """Tell a verb or a unit, which only hints at a field, from a value."""

@@ -6,13 +6,14 @@ Queries are written here as well, with the columns that a list shows.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from providers.offline.asked import Figures, Rank
 from providers.offline.asks import Intent
 from providers.offline.english import NAME_LIKE, singular
 from providers.offline.facts import Manager, Page, call_key
 from providers.offline.frame import Problem
 from providers.offline.match import Condition, foreign_keys, is_code_field, name_field
 from providers.offline.probe import Missed
-from providers.offline.resolve import Resolved
+from providers.offline.resolve import SHOWN_ROWS, Resolved
 from schema.events import Json, JsonObject
 
 COLUMNS = 10
@@ -36,8 +37,9 @@ class Call:
 class Found:
     """The rows that fit.
 
-    ``others`` are places and values that have the one asked for as a part; ``taken`` are parts of
-    names with the names they were taken for.
+    Rows are groups where figures were asked for. ``others`` are places and values that have the one
+    asked for as a part; ``taken`` are parts of names with the names they were taken for. ``tied``
+    is how many rows share the value that is ranked first, if the page can't tell.
     """
 
     resolved: Resolved
@@ -45,6 +47,7 @@ class Found:
     page: Page
     others: tuple[tuple[str, str], ...] = ()
     taken: tuple[tuple[str, str], ...] = ()
+    tied: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +98,44 @@ def query_args(resolved: Resolved, conditions: Sequence[Condition]) -> JsonObjec
     args: JsonObject = {"manager": resolved.subject.name}
     if conditions:
         args["filters"] = {c.key: c.value for c in conditions}
-    columns = columns_of(resolved, conditions)
-    if resolved.intent == "count":
+    columns, rank = columns_of(resolved, conditions), resolved.asked
+    if isinstance(rank, Rank):
+        args["order_by"] = [f"{'-' if rank.descending else ''}{'__'.join(rank.path)}"]
+        # One row more tells whether there are others with the last value.
+        args["limit"] = resolved.rows if rank.top is None else SHOWN_ROWS + 1
+    elif resolved.intent == "count":
         args["limit"] = 1
         columns = columns[:1]
     else:
         args["limit"] = resolved.rows
+    if resolved.skipped:
+        args["offset"] = resolved.skipped
     if columns:
         args["fields"] = _selection(columns)
+    return args
+
+
+def aggregate_args(
+    resolved: Resolved, figures: Figures, conditions: Sequence[Condition]
+) -> JsonObject:
+    """Write an aggregate: the measures of all rows, or of each group."""
+    args: JsonObject = {"manager": resolved.subject.name}
+    filters = {f"{'__'.join(path)}__isnull": False for path in figures.present}
+    if filters := {**filters, **{c.key: c.value for c in conditions}}:
+        args["filters"] = {**filters}
+    if figures.groups:
+        args["group_by"] = [group.key for group in figures.groups]
+    args["measures"] = [measure.args for measure in figures.measures]
+    if having := figures.having:
+        key = having.measure.key
+        args["having"] = {f"{key}__{having.lookup}" if having.lookup else key: having.value}
+    if figures.order:
+        key, descending = figures.order
+        args["order_by"] = [f"-{key}" if descending else key]
+    if figures.groups:
+        args["limit"] = SHOWN_ROWS + 1
+    if resolved.skipped:
+        args["offset"] = resolved.skipped
     return args
 
 
@@ -115,6 +148,8 @@ def columns_of(resolved: Resolved, conditions: Iterable[Condition]) -> list[tupl
     chosen: list[tuple[str, ...]] = [(known_by.name,)] if known_by else []
     if not known_by:
         chosen += keys if len(keys) == 1 or not resolved.related else resolved.related
+    if isinstance(resolved.asked, Rank):
+        chosen.append(resolved.asked.path)
     chosen += [path for path in resolved.shown if path]
     chosen += [c.path for c in conditions if _is_column(c, manager)]
     hidden = {key for (key,) in keys if known_by and key in numbers}
@@ -138,6 +173,17 @@ def hops(path: Sequence[str]) -> list[str]:
     if len(path) > 1 and path[-1] in NAME_LIKE:
         return [*path[:-2], singular(path[-2])]
     return list(path)
+
+
+def value_of(value: Json, path: Sequence[str]) -> Json:
+    """Return what a row has at the end of a path; a list where the path meets one."""
+    for depth, name in enumerate(path):
+        if isinstance(value, list):
+            return [value_of(item, path[depth:]) for item in value]
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
 
 
 def _is_column(condition: Condition, manager: Manager) -> bool:

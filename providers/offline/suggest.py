@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from providers.offline.english import plural
-from providers.offline.facts import Facts, Field, Manager
-from providers.offline.match import foreign_keys, is_quantity, manager_words
+from providers.offline.facts import SUGGESTED, Facts, Field, Manager
+from providers.offline.match import foreign_keys, is_quantity, manager_words, unit_of
 from providers.offline.steps import Resolved
 
 _SHOWN = 3
@@ -17,7 +17,7 @@ def examples(facts: Facts, resolved: Resolved | None = None) -> str:
         asked = list(islice(_about(resolved.subject), _SHOWN))
     else:
         asked = _in_general(list(facts.managers.values()))
-    return "\nYou could ask:" + "".join(f"\n- {q}" for q in asked) if asked else ""
+    return SUGGESTED + "\n- ".join(asked) if asked else ""
 
 
 def noun_of(manager: Manager) -> str:
@@ -34,15 +34,24 @@ def counted(noun: str, count: int) -> str:
 
 
 def _about(manager: Manager) -> Iterator[str]:
-    """Make questions of what a manager has: choices, amounts, gaps."""
+    """Make questions of what a manager has: choices, amounts, relations, gaps."""
     noun = noun_of(manager)
     if choosy := next((f for f in manager.fields if f.choices), None):
         yield f"How many {noun} have {_words(choosy.name)} {choosy.choices[0]}?"
-    if amount := next((f for f in manager.fields if _is_amount(f, manager)), None):
+    if amount := _amount(manager):
+        yield f"What is the average {_words(amount.name)} of {noun}?"
+    yield from _grouped(manager)
+    if amount:
         yield f"{noun.capitalize()} with {_words(amount.name)} over 1"
     yield from _of_a_gap(manager)
     yield f"How many {noun} are there?"
     yield f"List all {noun}"
+
+
+def _grouped(manager: Manager) -> Iterator[str]:
+    """Ask for the number of rows for each related one."""
+    if relation := next((r for r in manager.relations if not r.many), None):
+        yield f"How many {noun_of(manager)} are there per {_words(relation.name)}?"
 
 
 def _of_a_gap(manager: Manager) -> Iterator[str]:
@@ -55,14 +64,16 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _is_amount(field: Field, manager: Manager) -> bool:
+def _amount(manager: Manager) -> Field | None:
+    """Choose a field of amounts, rather one with a unit."""
     keys = {*manager.primary_key, *foreign_keys(manager)}
-    return is_quantity(field) and field.name not in keys
+    amounts = [f for f in manager.fields if is_quantity(f) and f.name not in keys]
+    return min(amounts, key=lambda f: not unit_of(f), default=None)
 
 
 def _in_general(managers: list[Manager]) -> list[str]:
     forms = ("List all {0}", "How many {0} are there?", "Which {0} are there?")
     asked = [form.format(noun_of(m)) for form, m in zip(forms, managers, strict=False)]
-    gaps = [question for manager in managers[:_SHOWN] for question in _of_a_gap(manager)]
-    asked[2:] = gaps[:1] or asked[2:]
+    more = [question for make in (_grouped, _of_a_gap) for m in managers for question in make(m)]
+    asked[2:] = more[:1] or asked[2:]
     return asked

@@ -62,6 +62,8 @@ async def test_a_host_application_gets_the_chat_and_stays_itself(manufacturing_u
     assert set(document["paths"]) >= {"/orders", "/desk/", "/desk/stream/", "/desk/session/"}
     ours = create_app(managers, settings).openapi()
     for path in ("/desk/", "/desk/stream/", "/desk/session/"):
+        for operation in ours["paths"][path].values():
+            operation["responses"].pop("500", None)  # what the host fails with is its own
         assert document["paths"][path] == ours["paths"][path]
     known = document["components"]["schemas"]
     assert _references(document) <= {f"#/components/schemas/{name}" for name in known}

@@ -113,7 +113,7 @@ app = create_app(managers, Settings.model_construct(provider="gpt"))
 
 
 def test_a_provider_that_is_named_must_be_one() -> None:
-    with pytest.raises(ConfigurationError, match=r"^E004: provider 3 is not callable"):
+    with pytest.raises(ConfigurationError, match=r"^E004: provider int is not callable"):
         create_app(managers, Settings.model_construct(provider="a_shop:number"))
 
 

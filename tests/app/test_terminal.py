@@ -189,6 +189,19 @@ def test_an_output_that_can_not_say_all_characters_gets_the_others() -> None:
         assert out.getvalue() == b"Schr?g?.\n"
 
 
+def test_a_log_record_that_can_not_be_told_breaks_nothing(tmp_path: Path) -> None:
+    lines = [
+        "import logging",
+        "from app.terminal import Screen, log_to",
+        "log_to(Screen(), with_tracebacks=False)",
+        "logging.warning('%d parts', '\\x1b[2J')",
+        "logging.warning('%d parts', 3)",
+    ]
+    ended = run(tmp_path, sys.executable, "-c", "\n".join(lines))
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (0, "WARNING: 3 parts")
+    assert not EVIL.search(ended.stderr)
+
+
 def test_a_question_can_be_piped_in(tmp_path: Path) -> None:
     script = f"echo 'How many parts are there?' | {FRONTDESK} chat --demo toy 2>/dev/null"
     ended = run(tmp_path, "bash", "-c", script)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from answering import offline_ms
 from asking import asking_shares
 from clients import CLIENTS, Client, SocketClient, for_a_while, load, newcomers, visit
 from counting import aggregate_shares
@@ -162,9 +163,11 @@ def _part_musts() -> Iterator[Must]:
         shares = aggregate_shares(Path(folder), _REPEATS)
         queries = query_ms(Path(folder), _REPEATS)
         pages = reading_shares(Path(folder), _REPEATS)
+        answers = offline_ms(Path(folder), _REPEATS)
     yield Must("CPU of an aggregate over all flights / by hand", 1.3, ".2f", "x", shares)
     yield Must("T9 CPU of a query of 20 rows", 1.0, ".2f", " ms", queries)
     yield Must("CPU of a page of 200 rows and its count / by hand", 3, ".2f", "x", pages)
+    yield Must("median of an offline turn over the flights", 30, ".1f", " ms", answers)
 
 
 def _storing_musts() -> Iterator[Must]:

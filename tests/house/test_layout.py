@@ -1,5 +1,6 @@
 """What is in the tree, in the wheel and in the lock files is what an installation needs."""
 
+import json
 import re
 import subprocess
 import sys
@@ -106,6 +107,13 @@ def unmet(requirements: Iterable[str], lock: str) -> list[str]:
     ]
 
 
+def test_the_lock_file_of_the_generator_meets_what_is_asked_for(root: Path) -> None:
+    lines = (root / "requirements/clients.in").read_text("utf-8").splitlines()
+    asked = [line for line in lines if line and not line.startswith("#")]
+    assert asked
+    assert unmet(asked, (root / "requirements/clients.txt").read_text("utf-8")) == []
+
+
 @pytest.mark.parametrize(("lock", "extras"), [("demo", ["demo"]), ("dev", ["demo", "dev"])])
 def test_a_lock_file_meets_what_the_project_asks_for(
     lock: str, extras: list[str], root: Path
@@ -129,3 +137,11 @@ def test_lock_files_name_no_index_and_no_machine(root: Path) -> None:
         name for name, text in texts.items() if re.search(r"://|--index|--find-links|/\w+/", text)
     ]
     assert found == []
+
+
+def test_the_lock_file_of_npm_pins_all_and_names_no_registry(root: Path) -> None:
+    lock = json.loads((root / "tests/contract/typescript/package-lock.json").read_text("utf-8"))
+    packages = {name: package for name, package in lock["packages"].items() if name}
+    assert packages
+    assert [name for name, package in packages.items() if "integrity" not in package] == []
+    assert [name for name, package in packages.items() if "resolved" in package] == []

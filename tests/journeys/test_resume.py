@@ -8,6 +8,8 @@ from databases import ON_BOTH
 from transports import HttpVisitor, events_of, kinds, open_chat
 
 from app.demo.manufacturing import managers
+from app.identity import CSRF_HEADER
+from app.sessions import CSRF_COOKIE
 from providers.scripted import call, say, wait
 from schema.events import EVENTS
 
@@ -138,3 +140,27 @@ async def test_a_repeated_request_is_answered_by_its_first_run(manufacturing_url
         assert refused.type == "error"
         assert refused.code == "bad_message"
         assert len(chat.model.requests) == 1
+
+
+async def test_a_message_sent_again_goes_on_after_the_last_event_that_was_seen(
+    manufacturing_url: str,
+) -> None:
+    async with open_chat("sse", managers, manufacturing_url) as chat:
+        chat.model.will([call("query", manager="Part", limit=2)], say("There are parts."), say("b"))
+        visitor = chat.browser
+        body = {"text": "hi", "request_id": "first"}
+        whole = await visitor.post("/chat/stream/", body)
+        frames = _frames(whole.content)
+        headers = {CSRF_HEADER: visitor.client.cookies[CSRF_COOKIE]}
+        for seen in range(len(frames)):
+            headers["Last-Event-ID"] = _id(frames[seen])
+            again = await visitor.client.post("/chat/stream/", json=body, headers=headers)
+            assert again.headers["X-Run-Id"] == whole.headers["X-Run-Id"]
+            assert _frames(again.content) == frames[seen + 1 :]
+        # Of another run: nothing was seen of this one.
+        other = await visitor.client.post("/chat/stream/", json={"text": "on"}, headers=headers)
+        assert kinds(events_of(other.content)) == ["text_chunk", "done"]
+        headers["Last-Event-ID"] = "nonsense"
+        refused = await visitor.client.post("/chat/stream/", json=body, headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (422, "bad_event")
+    assert len(chat.model.requests) == 3

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from models import KEY, OK, events_of, text, wires
+from models import KEY, LITELLM_WARNINGS, OK, events_of, text, wires
 from vendors import FakeVendor, Wire
 
 from providers import LiteLLMProvider, Unavailable, chained, load_provider, opened
@@ -22,12 +22,7 @@ from providers.base import (
 from providers.chain import Chain, Member
 from schema.errors import ContextOverflow, ProviderFailed
 
-# Filters of warnings that LiteLLM's import brings are gone when the first test is over.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*Accessing the.*attribute on the instance is deprecated"),
-    pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 
 @dataclass
@@ -130,6 +125,68 @@ async def test_when_all_want_to_be_spared_the_first_to_be_ready_is_waited_for() 
 
 
 @pytest.mark.covers("H10", "P40")
+async def test_a_timer_that_fires_early_costs_no_attempt() -> None:
+    clock = Clock()
+
+    async def sleep(seconds: float) -> None:
+        clock.seconds += seconds - 0.001
+
+    only = Own(Unavailable(4), "ok")
+    run = Chain([Member("only", only, 1)], clock=clock, sleep=sleep)()
+    assert text(await events_of(run)) == "ok"
+
+
+@pytest.mark.covers("H10", "P40")
+async def test_what_a_vendor_wants_is_not_undone_by_a_run_that_asked_before() -> None:
+    clock, asked, over = Clock(), asyncio.Event(), asyncio.Event()
+
+    class Slow(Own):
+        async def complete(
+            self, messages: list[Message], tools: list[ToolDefinition]
+        ) -> AsyncGenerator[ChatEvent]:
+            if not asked.is_set():
+                asked.set()
+                await over.wait()
+                raise Unavailable
+            async for event in super().complete(messages, tools):
+                yield event
+
+    first, second = Slow(Unavailable(3600)), Own("a", "b", "c")
+    make = chain(clock, first, second)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        before = group.create_task(events_of(make()))
+        await asked.wait()
+        assert text(await events_of(make())) == "a"
+        over.set()
+    assert text(before.result()) == "b"
+    clock.seconds += 3599
+    second.said.insert(0, Unavailable())
+    [error] = await events_of(make())
+    assert isinstance(error, ProviderFailed)
+    assert (first.asked, second.asked) == (1, 3)
+
+
+async def test_one_that_may_be_asked_again_meanwhile_is_asked() -> None:
+    clock = Clock()
+
+    class Silent(Own):
+        async def complete(
+            self, messages: list[Message], tools: list[ToolDefinition]
+        ) -> AsyncGenerator[ChatEvent]:
+            if self.asked:
+                clock.seconds += 60
+                raise TimeoutError
+            async for event in super().complete(messages, tools):
+                yield event
+
+    first, second = Own(Unavailable(10), "from the first"), Silent("from the second")
+    make = chain(clock, first, second)
+    assert text(await events_of(make())) == "from the second"
+    assert text(await events_of(make())) == "from the first"
+    assert clock.waits == []
+
+
+@pytest.mark.covers("H10", "P40")
 async def test_what_does_not_fit_into_the_deadline_is_told_at_once() -> None:
     clock = Clock()
     first, second = Own(Unavailable(100)), Own(Unavailable(50.2))
@@ -227,13 +284,16 @@ async def test_a_vendor_that_can_t_answer_is_passed_over_at_once(wire: Wire, scr
 
 @wires
 @pytest.mark.covers("H07", "P38")
-async def test_a_vendor_that_is_silent_is_passed_over(wire: Wire) -> None:
+async def test_a_vendor_that_is_silent_is_passed_over(
+    wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
     script = '~60s T"late" F(stop)'
     async with two(wire, [script], [OK], timeout_seconds=0.3) as (provider, one, other):
         assert text(await events_of(provider)) == "ok"
         await one.ended(0)
     assert one.closed[0] is not None
     assert other.calls == 1
+    assert "The provider can't answer, and rests for 30 s: TimeoutError" in caplog.text
 
 
 @wires

@@ -4,19 +4,27 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from models import HI, KEY, OK, TOOLS, calls, events_of, model, on_wires, text, tokens, wires
+from models import (
+    HI,
+    KEY,
+    LITELLM_WARNINGS,
+    OK,
+    TOOLS,
+    calls,
+    events_of,
+    model,
+    on_wires,
+    text,
+    tokens,
+    wires,
+)
 from vendors import FakeVendor, Wire
 
 from providers import LiteLLMProvider
 from schema.errors import ContextOverflow, ProviderFailed
 from schema.events import DoneEvent, Json, Message, TextChunkEvent, ToolCallEvent
 
-# Filters of warnings that LiteLLM's import brings are gone when the first test is over.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*Accessing the.*attribute on the instance is deprecated"),
-    pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -129,6 +137,26 @@ async def test_an_answer_without_its_end_is_a_failure_and_its_calls_are_dropped(
     assert calls(events) == []
     assert isinstance(events[-1], ProviderFailed)
     assert (vendor.calls, waits) == (1, [])
+
+
+ILLEGIBLE: list[str] = [
+    'T"I have " RAW"data: {broken\\n\\n" T"12 parts." F(stop)',
+    'RAW"data: {broken\\n\\n" T"12 parts." F(stop)',
+    """C(0,"a","mutate",'{"id":1}') RAW"data: {broken\\n\\n" F(tool_calls)""",
+]
+
+
+@wires
+@pytest.mark.covers("H06", "P39", "C7-52")
+@pytest.mark.parametrize("script", ILLEGIBLE)
+async def test_an_answer_with_a_part_that_can_t_be_read_is_a_failure(
+    wire: Wire, script: str
+) -> None:
+    async with model(wire, script, max_retries=0) as (vendor, provider):
+        events = await events_of(provider)
+    assert calls(events) == []
+    assert isinstance(events[-1], ProviderFailed)
+    assert vendor.calls == 1
 
 
 @pytest.mark.covers("H06")
@@ -297,13 +325,13 @@ async def test_it_really_waits() -> None:
 
 @wires
 @pytest.mark.covers("H10", "P40")
-@pytest.mark.parametrize(("script", "told"), [("!429(ra=3600)", 3600), ("!503(ra=0.5)", 1)])
+@pytest.mark.parametrize(("script", "told"), [("!429(ra=3600)", 3600), ("!503(ra=4.5)", 5)])
 async def test_what_does_not_fit_into_the_deadline_is_not_waited_for(
     wire: Wire, script: str, told: int
 ) -> None:
     waits: list[float] = []
     async with model(wire, script, waits=waits) as (vendor, provider):
-        [error] = await events_of(provider, seconds=0.4)
+        [error] = await events_of(provider, seconds=4)
     assert isinstance(error, ProviderFailed)
     assert error.retry_after_seconds == told
     assert (vendor.calls, waits) == (1, [])

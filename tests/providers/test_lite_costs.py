@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 import pytest
-from models import events_of, model, tokens
+from models import LITELLM_WARNINGS, events_of, model, tokens
 from transports import TRANSPORTS, Transport, open_chat
 from vendors import Wire
 
@@ -17,12 +17,7 @@ from providers.scripted import call, say, spend
 from schema.events import EVENTS, ChatEvent, Done, DoneEvent, Usage, UsageReported, encode
 from tests.providers.test_lite_requests import END, SAID, SSE, answering
 
-# Filters of warnings that LiteLLM's import brings are gone when the first test is over.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*Accessing the.*attribute on the instance is deprecated"),
-    pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 READ, WRITTEN = "cache_read_input_token_cost", "cache_creation_input_token_cost"
 INPUT, OUTPUT = "input_cost_per_token", "output_cost_per_token"
@@ -168,7 +163,7 @@ SUMS: list[tuple[Usage, Usage, Usage]] = [
     (KNOWN, KNOWN, Usage(2, 4, Decimal("0.2"))),
     (KNOWN, UNKNOWN, Usage(4, 6)),
     (UNKNOWN, UNKNOWN, Usage(6, 8)),
-    (KNOWN, Usage(), KNOWN),
+    (KNOWN, Usage(), Usage(1, 2)),
     (UNKNOWN, Usage(), UNKNOWN),
     (Usage(), Usage(), Usage()),
     (KNOWN, Usage(0, 0, Decimal(0)), KNOWN),

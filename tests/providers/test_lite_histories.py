@@ -1,18 +1,13 @@
 """Histories that vendors would refuse as they are: what each is told instead."""
 
 import pytest
-from models import HI, OK, TOOLS, events_of, model, text, wires
+from models import HI, LITELLM_WARNINGS, OK, TOOLS, events_of, model, text, wires
 from vendors import Wire
 
 from providers.translation import wire_messages
 from schema.events import JsonObject, Message, ToolCallEvent
 
-# Filters of warnings that LiteLLM's import brings are gone when the first test is over.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*Accessing the.*attribute on the instance is deprecated"),
-    pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 SYSTEM, USER = HI
 

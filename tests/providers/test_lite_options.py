@@ -119,6 +119,9 @@ def test_ollama_s_address_must_be_one(url: str) -> None:
         ("nan", None),
         ("", None),
         ("1e999", None),
+        ("31536000", 31_536_000.0),
+        ("1767225600", None),
+        ("1e300", None),
         ("Mon, 99 May 2026 12:00:30 GMT", None),
     ],
 )

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
 
 import pytest
-from models import HI, KEY, OK, TOOLS, events_of, model, text, wires
+from models import HI, KEY, LITELLM_WARNINGS, OK, TOOLS, events_of, model, text, wires
 from vendors import FakeVendor, Wire
 
 from providers import LiteLLMProvider
@@ -26,12 +26,7 @@ from schema.events import (
     is_object,
 )
 
-# Filters of warnings that LiteLLM's import brings are gone when the first test is over.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*Accessing the.*attribute on the instance is deprecated"),
-    pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 
 # --- requests -------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_without_either_nothing_is_configured() -> None:
     ("value", "reason"),
     [
         ("SENTINEL-KEY-1", "must be a JSON object"),
-        ('["SENTINEL-KEY-1"]', "should be a valid dictionary"),
+        ('["SENTINEL-KEY-1"]', "must be a JSON object"),
         ('{"model": "SENTINEL-KEY-1"}', "names another model than FRONTDESK_MODEL"),
     ],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from providers.deltas import Tokens
-from providers.wire import CUT_SHORT, WireReader, mended
+from providers.wire import CUT_SHORT, WireReader
 
 COMPLETE: list[tuple[bytes, str | None]] = [
     (b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n', "stop"),
@@ -53,6 +53,40 @@ def test_the_end_is_found_wherever_the_bytes_are_cut(stream: bytes, reason: str 
 @pytest.mark.parametrize("stream", OPEN)
 def test_what_a_model_says_is_no_end(stream: bytes) -> None:
     assert not read(stream).is_complete
+
+
+LEGIBLE: list[bytes] = [
+    b":\n\n",
+    b": \n\n",
+    b": ping \r\n\r\n",
+    b"id: \nevent: ping \nretry: 3000 \n\n",
+    b"data:\n\n",
+    b"data: \n\n",
+    b'data: {"tokens_per_second":NaN}\n\n',
+    b'data: {"choices":[{"delta":{"content":"\\ud83d"}}]}\n\n',
+]
+
+
+@pytest.mark.covers("H06")
+@pytest.mark.parametrize("part", LEGIBLE)
+def test_signs_of_life_and_what_libraries_can_read_are_no_gap(part: bytes) -> None:
+    assert read(part, b"data: [DONE]\n\n").is_legible
+
+
+ILLEGIBLE: list[bytes] = [
+    b"data: ping\n\n",
+    b'data: {"choices":[\n\n',
+    b'{"message":\n',
+    b'data: {"x":"\xff"}\n\n',
+    b"data: " + b"[" * 100_000 + b"\n\n",
+]
+
+
+@pytest.mark.covers("H06", "P39")
+@pytest.mark.parametrize("part", ILLEGIBLE)
+def test_a_part_that_is_no_json_is_a_gap_unless_the_end_was_before_it(part: bytes) -> None:
+    assert not read(part, b"data: [DONE]\n\n").is_legible
+    assert read(b"data: [DONE]\n\n", part).is_legible
 
 
 COUNTS: list[tuple[list[bytes], Tokens]] = [
@@ -144,7 +178,28 @@ def test_counts_are_read_in_every_vendor_s_words(frames: list[bytes], tokens: To
     ],
 )
 def test_a_call_without_arguments_gets_none(call: bytes, expected: bytes | None) -> None:
-    assert mended(call) == (expected or call)
+    assert WireReader().feed(b"data: " + call + b"\n") == b"data: " + (expected or call) + b"\n"
+
+
+BESIDE: list[bytes] = [
+    b": ping \n\n",
+    b"retry: 3000\n\n",
+    b"id: 7\n",
+    b"data:\n\n",
+    b"data: \r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+def test_what_is_about_the_connection_is_kept_from_libraries(beside: bytes, size: int) -> None:
+    data = b'data: {"choices":[]}\n\n'
+    stream = beside + data + beside + data
+    wire = WireReader()
+    shown = b"".join(wire.feed(stream[at : at + size]) for at in range(0, len(stream), size))
+    assert b"".join((shown + wire.finish()).split()) == b"".join((data + data).split())
+    assert b":" not in shown.replace(b"data:", b"").replace(b'"choices":', b"")
+    assert wire.is_legible
 
 
 def test_reasons_are_compared_in_lower_case() -> None:

@@ -1,6 +1,7 @@
 """A provider setting becomes a factory, or an error that says what is wrong with it."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 
 import pytest
 
@@ -81,13 +82,13 @@ def test_classes_and_factories_are_taken_as_they_are() -> None:
     ("setting", "reason"),
     [
         ("offlin", "is not callable"),
-        (3, "provider 3 is not callable"),
-        (None, "provider None is not callable"),
+        (3, "provider int is not callable"),
+        (None, "provider NoneType is not callable"),
         (Mute, "has no method complete"),
         (Mute(), "is not callable"),
         (Needy, "can't be made without arguments: missing a required argument: 'key'"),
         (lambda: Mute(), "makes an object without a method complete"),
-        (needs_key, "can't be made without arguments"),
+        (needs_key, "provider needs_key can't be made without arguments"),
         (Checked, "failed when it was called: ImportError: No module named 'vendor_sdk'"),
         (CheckedConfig, "failed when it was called: ValueError: model is missing"),
         (lambda: 1 // 0, "failed when it was called: ZeroDivisionError"),
@@ -99,6 +100,28 @@ def test_anything_else_is_a_configuration_error_with_the_reason(
     with pytest.raises(ConfigurationError, match=r"^E004: ") as caught:
         load_provider(setting)
     assert reason in str(caught.value)
+
+
+def fails(_: Mapping[str, str]) -> Quiet:
+    raise ValueError("no")
+
+
+def is_mute(_: Mapping[str, str]) -> Mute:
+    return Mute()
+
+
+def needs_more(_: Mapping[str, str], more: str) -> Quiet:
+    return Needy(more)
+
+
+@pytest.mark.covers("H33")
+@pytest.mark.parametrize("made_by", [fails, is_mute, needs_more])
+def test_an_error_shows_nothing_of_what_a_provider_is_made_of(
+    made_by: Callable[..., object],
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"^E004: provider partial ") as caught:
+        load_provider(partial(made_by, {"api_key": "SENTINEL-KEY-1"}))
+    assert "SENTINEL" not in str(caught.value)
 
 
 def test_a_model_makes_auto_a_provider_of_it() -> None:
@@ -130,7 +153,7 @@ def test_a_vendor_s_provider_is_one_for_all_runs() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "name"),
-    [("offline", "offline"), (Quiet, "Quiet"), (lambda: Quiet(), "function"), (Script(), "Script")],
+    [("offline", "offline"), (Quiet, "Quiet"), (lambda: Quiet(), "<lambda>"), (Script(), "Script")],
 )
 def test_what_can_t_take_a_configuration_refuses_one(setting: object, name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^E002: The provider {name} takes no model"):

@@ -11,12 +11,14 @@ from providers.offline.plan import plan
 from providers.offline.word import word
 from schema.events import ToolCallEvent
 
-OFFERED = frozenset({"search_managers", "get_manager_schema", "find_path", "query"})
+OFFERED = frozenset({"search_managers", "get_manager_schema", "find_path", "query", "aggregate"})
 
 WORDS = st.sampled_from(
     """which parts part steel Steel material materials of made with without no not more than 5 1960
     between and or from to LGA density name how many are there "Hex Bolt" , ? > after in July is the
-    active average does have their July -3 9999999999999999999 _ __ ' " é 数""".split()
+    active average total maximum distinct per each by top five most longest oldest expensive
+    highest first worst sorted descending price month number count does have their July -3
+    9999999999999999999 _ __ ' " é 数""".split()
 )
 
 
@@ -59,7 +61,8 @@ class _Everything(set[str]):
     """Searches, schemas and paths are done; queries are not."""
 
     def __contains__(self, key: object) -> bool:
-        return not str(key).startswith(call_key("query", {})[:-2])
+        reads = tuple(call_key(tool, {})[:-2] for tool in ("query", "aggregate"))
+        return not str(key).startswith(reads)
 
 
 @pytest.mark.parametrize(

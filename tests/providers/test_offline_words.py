@@ -7,6 +7,10 @@ from contextlib import closing
 import pytest
 from desk import Desk
 
+ANSWERED = ("There ", "The average ", "This is the number ")
+
+A_FIGURE = re.compile(r"Yes|There (is|are) (no\b|\d)|The(se)? |This is the ")
+
 COUNTED_FLIGHTS = [
     ("flights delayed more than 2 hours", "flight WHERE dep_delay > 120"),
     (
@@ -54,6 +58,8 @@ COUNTED_FLIGHTS = [
         "planes flown by JetBlue",
         "(SELECT DISTINCT p.tailnum FROM flight JOIN plane p USING (tailnum) WHERE carrier = 'B6')",
     ),
+    ("Which flights were cancelled?", "flight WHERE dep_time IS NULL"),
+    ("flights cancelled by JetBlue", "flight WHERE dep_time IS NULL AND carrier = 'B6'"),
     ("flight number 1545", "flight WHERE flight = 1545"),
     ("Show me the first 10 flights", "flight"),
     (
@@ -148,12 +154,12 @@ NAMED_FLIGHTS = [
     ("my flights", '"my"'),
     ("flights to Hawaii", 'no "Hawaii" in dest_airport'),
     ("flights that departed late", '"departed late"'),
-    ("Which flights were cancelled?", '"cancelled"'),
+    ("Which flights were not cancelled?", '"not cancelled"'),
     ("flights on Christmas", '"Christmas"'),
     ("flights at 5 o'clock", '"o\'clock"'),
     ("flights after July 4", '"July 4"'),
     ("jetblue flights to LAX", 'Did you mean "JetBlue Airways"?'),
-    ("flights cancelled by JetBlue", '"cancelled"'),
+    ("flights diverted by JetBlue", '"diverted"'),
     ("How many flights did N14228 make?", '"make"'),
     ("Which planes have never flown?", '"never"'),
 ]
@@ -188,7 +194,7 @@ NAMED_PARTS = [
     ("Which projects use all steel parts?", "all steel"),
     ("projects that use only steel parts", "only steel"),
     ("How many parts and suppliers are there?", '"suppliers"'),
-    ("parts by material", '"by material"'),
+    ("parts by price", '"by price"'),
     ("parts with stock over 99999999999999999999999", '"99999999999999999999999"'),
 ]
 
@@ -240,7 +246,7 @@ async def test_words_that_are_not_understood_are_named_on_flights(
     asked = await tower.ask(question)
     _assert_refused(asked.answer, word)
     for example in asked.rows:
-        assert (await tower.ask(example)).answer.startswith("There "), example
+        assert (await tower.ask(example)).answer.startswith(ANSWERED), example
 
 
 @pytest.mark.parametrize(("question", "word"), NAMED_PARTS)
@@ -250,7 +256,7 @@ async def test_words_that_are_not_understood_are_named_on_parts(
     asked = await factory.ask(question)
     _assert_refused(asked.answer, word)
     for example in asked.rows:
-        assert (await factory.ask(example)).answer.startswith("There "), example
+        assert (await factory.ask(example)).answer.startswith(ANSWERED), example
 
 
 def _assert_refused(answer: str, word: str) -> None:
@@ -273,6 +279,12 @@ def _assert_refused(answer: str, word: str) -> None:
         "parts with price between 60 and 65",
         "Which projects are paused?",
         "part 7",
+        "average price of steel parts",
+        "parts per material",
+        "the three most expensive parts",
+        "supplier with the most parts",
+        "parts sorted by price, highest first",
+        "suppliers with more than 7 parts",
     ],
 )
 @pytest.mark.parametrize("word", ["zorbly", "Zorb", "only", '"x y z"'])
@@ -282,9 +294,7 @@ async def test_a_word_that_means_nothing_never_leaves_the_number_as_it_was(
     words = question.rstrip("?").split()
     for place in range(len(words) + 1):
         asked = await factory.ask(" ".join([*words[:place], word, *words[place:]]))
-        assert not re.match(r"Yes|There (is|are) (no\b|\d)", asked.answer), asked.messages[
-            1
-        ].content
+        assert not A_FIGURE.match(asked.answer), asked.messages[1].content
 
 
 async def test_no_stock_is_a_stock_of_zero(factory: Desk) -> None:
@@ -305,11 +315,11 @@ async def test_a_request_to_change_something_gets_one_plain_answer(
 @pytest.mark.parametrize(
     "question", ["How many of them are active?", "and to LAX?", "show more", "What is it made of?"]
 )
-async def test_a_question_that_leans_on_another_is_asked_for_in_full(
+async def test_a_question_that_leans_on_none_is_asked_for_in_full(
     factory: Desk, question: str
 ) -> None:
     asked = await factory.ask(question)
-    assert asked.headline.startswith("I answer each question by itself")
+    assert asked.headline.startswith("I see no earlier question that this leans on")
     assert asked.rows
 
 

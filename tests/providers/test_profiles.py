@@ -4,20 +4,18 @@ import logging
 from pathlib import Path
 
 import pytest
+from models import LITELLM_WARNINGS
 from processes import FRONTDESK, run
 from transports import answer, open_chat
 from vendors import FakeVendor
 
 from app.demo.toy import managers
+from app.main import create_app
 from app.settings import load_settings
 from schema.errors import ConfigurationError
 from schema.events import Failed
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*Accessing the.*attribute on the instance is deprecated"),
-    pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning"),
-]
+pytestmark = LITELLM_WARNINGS
 
 PROFILES = "FRONTDESK_PROVIDER_PROFILES"
 SEED = (
@@ -37,13 +35,15 @@ def test_profiles_are_an_object_or_its_parts(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv(PROFILES, SEED)
     monkeypatch.setenv(f"{PROFILES}__BACKUP__PROVIDER", "providers.OpenAIProvider")
     monkeypatch.setenv(f"{PROFILES}__BACKUP__TRUST_GROUP", "default")
-    monkeypatch.setenv(f"{PROFILES}__BACKUP__PROVIDER_CONFIG__API_KEY", "SENTINEL-KEY-1")
+    monkeypatch.setenv(f"{PROFILES}__BACKUP__PROVIDER_CONFIG", '{"api_key": "SENTINEL-KEY-1"}')
+    monkeypatch.setenv(f"{PROFILES}__LAST", '{"provider": "offline", "trust_group": "local"}')
     monkeypatch.setenv("FRONTDESK_PROVIDER_FALLBACKS", "backup")
     settings = load_settings()
     profiles = settings.provider_profiles
     assert profiles is not None
-    assert sorted(profiles) == ["backup", "fast_local", "strong_local"]
+    assert sorted(profiles) == ["backup", "fast_local", "last", "strong_local"]
     assert profiles["backup"].provider_config == {"api_key": "SENTINEL-KEY-1"}
+    assert profiles["last"].provider == "offline"
     assert profiles["strong_local"].trust_group == "local"
     assert "SENTINEL" not in repr(settings) + repr(profiles)
 
@@ -53,6 +53,8 @@ def test_profiles_are_an_object_or_its_parts(monkeypatch: pytest.MonkeyPatch) ->
     [
         ("", "SENTINEL-1", " must be a JSON object."),
         ("", '{"fast": "SENTINEL-1"}', "__FAST must be a JSON object."),
+        ("", "[1]", " must be a JSON object."),
+        ("__FAST", "SENTINEL-1", "__FAST must be a JSON object."),
         ("__FAST__PROVIDER", "offline", "__FAST__TRUST_GROUP must be set."),
         ("", '{"fast": {"trust_group": " SENTINEL-1", "provider": "auto"}}', "must not begin or"),
         ("__FAST__TRUSTGROUP", "SENTINEL-1", "closest one is FRONTDESK_PROVIDER_PROFILES__<NAME>"),
@@ -71,7 +73,10 @@ def test_a_wrong_profile_is_told_without_its_values(
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        ("slow", "has as entry 1 no name in FRONTDESK_PROVIDER_PROFILES"),
+        (
+            "slow",
+            "has as entry 1 no name of FRONTDESK_PROVIDER_PROFILES: fast_local, strong_local.",
+        ),
         ("strong_local", "has as entry 1 a profile that is not of the provider's trust_group"),
     ],
 )
@@ -83,6 +88,13 @@ def test_who_is_not_trusted_as_much_stands_in_for_nobody(
     with pytest.raises(ConfigurationError, match=r"^E002: FRONTDESK_PROVIDER_FALLBACKS") as caught:
         load_settings()
     assert told in str(caught.value)
+
+
+def test_who_never_fails_needs_nobody() -> None:
+    profile = {"provider": "providers.OpenAIProvider", "trust_group": "default"}
+    settings = load_settings(provider_profiles={"backup": profile}, provider_fallbacks=["backup"])
+    with pytest.raises(ConfigurationError, match=r"^E002: FRONTDESK_PROVIDER_FALLBACKS is set, "):
+        create_app(managers, settings)
 
 
 @pytest.mark.covers("C7-53")

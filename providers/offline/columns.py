@@ -1,0 +1,148 @@
+"""Columns of figures: the field that a measure is of, or that rows are grouped by."""
+
+from providers.offline.asked import Group, is_moment, is_reckoned
+from providers.offline.english import split_name
+from providers.offline.facts import Field
+from providers.offline.figures import Best, Op
+from providers.offline.frame import Frame, Stuck
+from providers.offline.match import (
+    NUMERIC,
+    TEMPORAL,
+    field_level,
+    foreign_keys,
+    hint_score,
+    name_field,
+)
+from providers.offline.segment import Mention, Value
+
+_COARSER: dict[str, tuple[str, ...]] = {"year": (), "hour": (), "day": ("year", "month")}
+"""What the groups of a part of a date are told apart by, besides it; a year for all others."""
+
+_NAMED = 2
+"""The level at which words name a field, and not only its description."""
+
+
+def own_field(frame: Frame, best: Best) -> tuple[tuple[str, ...], Field]:
+    """Return the field that a superlative speaks of by itself: the oldest plane's year."""
+    manager = frame.manager
+    keys = {*manager.primary_key, *foreign_keys(manager)}
+    if best.is_recent:
+        found = [f for f in manager.fields if f.type in TEMPORAL]
+        found = found or [
+            f for f in manager.fields if f.type == "integer" and "year" in split_name(f.name)
+        ]
+    else:
+        rated = [
+            (hint_score(best.hints, f.name, f.description), f)
+            for f in manager.fields
+            if f.type in NUMERIC and f.name not in keys
+        ]
+        most = max((score for score, _ in rated), default=0.0)
+        found = [f for score, f in rated if score == most >= 3.0]
+    if len(found) > 1:
+        raise Stuck("which", best.text, [f.name for f in found])
+    if not found:
+        raise Stuck("measure", best.text)
+    return (found[0].name,), found[0]
+
+
+def field_of(frame: Frame, mention: Mention, *, ordered: bool) -> tuple[tuple[str, ...], Field]:
+    """Return the one field of numbers that words name; of moments too, if they are ordered."""
+    said = " ".join(mention.words)
+    owner, many = frame.places.along(mention.path[:-1])
+    if owner is None or many or mention.field is None:
+        raise Stuck("unmeasured", said)
+    types = NUMERIC | (TEMPORAL if ordered else frozenset[str]())
+    keys = {*owner.primary_key, *foreign_keys(owner)}
+    rated = [
+        (field_level(mention.words, f.name, f.description), f)
+        for f in owner.fields
+        if f.type in types and f.name not in keys
+    ]
+    most = max((level for level, _ in rated), default=0)
+    found = [f for level, f in rated if level == most > 0]
+    exact = [f for f in found if f == mention.field]
+    if len(found) > 1 and most == 3:
+        found = exact or found
+    if len(found) > 1:
+        raise Stuck("which", said, [f.name for f in found])
+    if not found or (not ordered and is_moment(found[0])):
+        raise Stuck("unmeasured", said)
+    return (*mention.path[:-1], found[0].name), found[0]
+
+
+def field_of_related(frame: Frame, value: Value, op: Op) -> tuple[tuple[str, ...], Field]:
+    """Find "the average density of parts" where parts lead to a material."""
+    words = value.said.lower().split()
+    found: list[tuple[tuple[str, ...], Field]] = []
+    for relation in frame.manager.relations:
+        target = None if relation.many else frame.places.known(relation.target)
+        named = (
+            [f for f in target.fields if field_level(words, f.name, f.description) >= _NAMED]
+            if target
+            else []
+        )
+        if target and named and relation.target not in frame.facts.detailed:
+            frame.want(target.name)
+        found += [((relation.name, f.name), f) for f in named if f.type in NUMERIC]
+    if len(found) > 1:
+        raise Stuck("which", value.said, [".".join(path) for path, _ in found])
+    if not found:
+        raise Stuck("unknown", value.said)
+    if op.op == "count_distinct":
+        raise Stuck("calculation", op.text)
+    return found[0]
+
+
+def group_of(frame: Frame, mention: Mention) -> Group:
+    """Return what to group by: a field, or related rows by their name."""
+    said = " ".join(mention.words) or frame.manager.name
+    if mention.is_subject:
+        raise Stuck("ungrouped", said)
+    if mention.field is None:
+        frame.refuse_rivals(mention)
+    path = mention.path[:-1] if mention.field else mention.path
+    owner, many = frame.places.along(path)
+    if owner is None and not mention.field:
+        owner = frame.places.known(mention.target)
+        many = (frame.manager.name, mention.target) in frame.facts.widening
+        if owner is None:
+            frame.want(mention.target)
+    if many or owner is None:
+        raise Stuck("many", said, (mention.target,))
+    if mention.field:
+        return Group(mention.path, mention.field)
+    named = name_field(owner) or next(
+        (f for f in owner.fields if f.name in owner.primary_key), None
+    )
+    if named is None:
+        frame.want(owner.name)
+        raise Stuck("ungrouped", said)
+    return Group((*path, named.name), named)
+
+
+def coarser(frame: Frame, group: Group) -> list[Group]:
+    """Add the month and year that a day is one of, where they are columns beside it."""
+    if group.calendar != "day" or len(group.path) > 1:
+        return []
+    whole = {split_name(f.name)[-1:]: f for f in frame.manager.fields if f.type == "integer"}
+    found = [f for part in ("year", "month") if (f := whole.get((part,)))]
+    return [Group((f.name,), f) for f in found]
+
+
+def parts_of_date(frame: Frame, part: str, named: str) -> list[Group]:
+    """Group by a part of the date that is named, or the one there is: a month is one of a year."""
+    dates = [f for f in frame.manager.fields if f.type in TEMPORAL and named in {"", f.name}]
+    if len(dates) > 1:
+        raise Stuck("which", part, [f"{part} of {f.name}" for f in dates])
+    if not dates or (part == "hour" and dates[0].type == "date"):
+        raise Stuck("ungrouped", part)
+    [date] = dates
+    return [Group((date.name,), date, p) for p in (*_COARSER.get(part, ("year",)), part)]
+
+
+def is_amount(frame: Frame, mention: Mention) -> bool:
+    """Tell a field of amounts, by which rows are rather sorted than grouped."""
+    found, manager = mention.field, frame.manager
+    keys = (*manager.primary_key, *foreign_keys(manager))
+    return found is not None and is_reckoned(found, keys)

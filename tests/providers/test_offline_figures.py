@@ -1,0 +1,211 @@
+"""Figures on a schema whose names are words for figures, and with no column for months."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from random import Random
+
+import orders
+import pytest
+import pytest_asyncio
+from desk import Desk, open_desk
+
+from providers.offline.figures import Best, By, Direction, Op, figure_at
+from providers.offline.match import is_kin
+from providers.offline.parse import Said, parse
+from providers.offline.plan import MAX_CALLS
+from schema.reads import prepare_database
+
+
+@pytest_asyncio.fixture
+async def shop(tmp_path: Path) -> AsyncGenerator[Desk]:
+    url = f"sqlite+aiosqlite:///{tmp_path / 'orders.db'}"
+    await prepare_database(orders.managers, url)
+    async with open_desk(orders.managers, url) as desk:
+        yield desk
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("total total of orders", "The total total of orders is 222.40 euros."),
+        ("total rank of orders", "The total rank of orders is 19."),
+        ("average total of all orders", "The average total of orders is 44.48 euros."),
+        ("average total of paid orders", "The average total of orders with is_paid true is 39.80"),
+        ("average average rating", "The average average_rating of customers is 3.83."),
+        ("average rating of Ada", "There is 1 customer with name Ada:"),
+        ("total orders", 'I did not understand "total" here'),
+        ("orders with the highest total", "There are 2 orders with the highest total, 99.90 eur"),
+        ("latest order", "There is 1 order with the latest placed_on, 2024-08-01:"),
+        ("oldest order", "There is 1 order with the earliest placed_on, 2023-07-04:"),
+        ("orders ordered by rank, highest first", "There are 5 orders, sorted by rank, highest fi"),
+        ("orders in July", "There are 2 orders with placed_on in July:"),
+        ("orders in July 2023", "There is 1 order with placed_on in July 2023:"),
+        ("orders in December", "There is 1 order with placed_on in December:"),
+        ("orders in 2024", "There are 2 orders with placed_on in 2024:"),
+        ("orders before 2024", "There are 2 orders with placed_on before 2024:"),
+        ("orders after July 2023", "There are 3 orders with placed_on from the end of July 2023:"),
+        ("orders until 2023", "There are 2 orders with placed_on before the end of 2023:"),
+        ("total of orders in July", "There are 2 orders with placed_on in July:"),
+        ("order 3", "There is 1 order with id 3:"),
+        ("order with the highest rank", "There is 1 order with the highest rank, 9:"),
+        ("order 3 bolts", "I only read what is on record"),
+        ("Order the parts", "I only read what is on record"),
+        ("draft orders", "There is 1 order without placed_on:"),
+        ("most common rank", "The rank with the most orders is rank 2, with 2 orders."),
+        (
+            "customer with the most orders",
+            "The customer with the most orders is Ada, with 2 orders",
+        ),
+        (
+            "town with the most orders",
+            "These 2 tie as the customer town with the most orders, 2 orders:",
+        ),
+        ("customers with more than 1 order", "This is the number of orders by customer, where it"),
+        ("largest order", 'I don\'t see which field "largest" is about.'),
+        ("orders in the first quarter", 'I found no "first quarter"'),
+        ("customers per month", 'I don\'t see what to group customers by: I know no "month".'),
+        ("orders after July", 'I see no way to look for "July" in orders as a date.'),
+        ("wombats per month", 'There is nothing called "wombats per month" here.'),
+    ],
+)
+async def test_names_that_are_words_for_figures_are_told_apart(
+    shop: Desk, question: str, answer: str
+) -> None:
+    asked = await shop.ask(question)
+    assert asked.headline.startswith(answer)
+    assert len(asked.calls) <= MAX_CALLS
+
+
+@pytest.mark.parametrize(
+    ("question", "lines"),
+    [
+        ("orders by year", ["- 2023: 2 orders", "- 2024: 2 orders", "- no placed_on: 1 order"]),
+        (
+            "how many orders were placed in each year?",
+            ["- 2023: 2 orders", "- 2024: 2 orders", "- no placed_on: 1 order"],
+        ),
+        (
+            "total rank per month of placed_on",
+            [
+                "| year of placed_on | month of placed_on | total rank |",
+                "| --- | --- | --- |",
+                "| 2023 | July | 1 |",
+                "| 2023 | December | 5 |",
+                "| 2024 | July | 9 |",
+                "| 2024 | August | 2 |",
+                "| no placed_on | no placed_on | 2 |",
+            ],
+        ),
+        (
+            "orders by town",
+            ["- Lyon: 2 orders", "- Turin: 2 orders", "- no customer town: 1 order"],
+        ),
+        (
+            "paid orders by customer",
+            ["- Ada: 1 order", "- Bo: 1 order", "- Cy: 1 order"],
+        ),
+    ],
+)
+async def test_groups_follow_one_another_in_time_or_by_size(
+    shop: Desk, question: str, lines: list[str]
+) -> None:
+    asked = await shop.ask(question)
+    assert asked.answer.splitlines()[1:] == lines
+
+
+WORDS = """orders customers order total rank town average maximum number of most highest top three
+    per by each month year and with from in July 2024 the sorted first lowest Ada Lyon over 2 paid
+    latest not how many them which only common different on price rating expensive five there
+    """.split()
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_any_conversation_has_answers_within_the_calls_that_are_allowed(
+    shop: Desk, seed: int
+) -> None:
+    chance = Random(seed)
+    earlier: list[tuple[str, str]] = []
+    for _ in range(20):
+        question = " ".join(chance.choices(WORDS, k=chance.randint(1, 6)))
+        asked = await shop.ask(question, earlier=earlier[-3:])
+        assert asked.answer
+        assert len(asked.calls) <= MAX_CALLS
+        keys = [(call.name, str(call.args)) for call in asked.calls]
+        assert len(keys) == len(set(keys))
+        assert "not be read just now" not in asked.answer, (question, asked.calls[-1])
+        assert asked.answer == (await shop.ask(question, earlier=earlier[-3:])).answer
+        earlier.append((question, asked.answer))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "length"),
+    [
+        ("average price", Op, 1),
+        ("most flights", Best, 1),
+        ("most expensive part", Best, 2),
+        ("most recent order", Best, 2),
+        ("per carrier", By, 1),
+        ("for each carrier", By, 2),
+        ("sorted by price", By, 2),
+        ("broken down by price", By, 3),
+        ("in descending order", Direction, 3),
+        ("worst first", Direction, 2),
+        ("longest first", Direction, 2),
+    ],
+)
+def test_words_that_ask_for_figures_are_found(text: str, kind: type, length: int) -> None:
+    found = figure_at(parse(f"x {text}").pieces, 1)
+    assert found is not None
+    assert isinstance(found[0], kind)
+    assert found[1] == length
+
+
+def test_a_capital_at_the_start_of_a_sentence_says_nothing() -> None:
+    assert figure_at(parse("Average price").pieces, 0) == (Op("avg", "average"), 1)
+
+
+@pytest.mark.parametrize("text", ["Most Recent", "Top Gear", '"average"', "flights", "firstly"])
+def test_names_in_capitals_ask_for_nothing(text: str) -> None:
+    assert figure_at(parse(f"parts called {text}").pieces, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "leans"),
+    [
+        ("and from LaGuardia?", "change"),
+        ("what about United?", "change"),
+        ("only the cancelled ones", "change"),
+        ("in August?", "open"),
+        ("by month", "open"),
+        ("top three?", "open"),
+        ("worst first", "open"),
+        ("the five cheapest", "open"),
+        ("which of them are active?", "rows"),
+        ("what is their average price?", "rows"),
+        ("show more", "more"),
+        ("next", "more"),
+        ("flights per month", ""),
+        ("parts and their material", ""),
+        ("How many airlines are there?", ""),
+    ],
+)
+def test_how_a_message_leans_on_an_earlier_one_is_read(text: str, leans: str) -> None:
+    assert parse(text, [Said("flights from JFK")]).leans == leans
+
+
+def test_small_talk_is_not_leaned_on() -> None:
+    question = parse("and in July?", [Said("flights from JFK"), Said("thanks"), Said("hi")])
+    assert question.earlier == parse("flights from JFK")
+
+
+def test_a_part_that_was_refused_is_not_leaned_on() -> None:
+    earlier = [Said("flights from JFK"), Said("and from Zorb?", is_refused=True)]
+    assert parse("and in July?", earlier).earlier == parse("flights from JFK")
+
+
+def test_paths_to_a_code_and_to_the_name_behind_it_are_of_one_kind() -> None:
+    keys = frozenset({("carrier", "airline")})
+    assert is_kin(("carrier",), ("airline", "name"), keys)
+    assert is_kin(("airline", "name"), ("airline", "carrier"), keys)
+    assert not is_kin(("carrier",), ("plane", "name"), keys)
+    assert not is_kin(("origin",), ("dest",), keys)
