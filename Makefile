@@ -4,6 +4,7 @@
 PYTHON ?= python3
 NAME ?= manufacturing
 PORT ?= 8000
+PAGES := settings errors events
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +26,7 @@ help:
 	@echo "make test [ARGS=...]                run the tests, with branch coverage"
 	@echo "make soak                           run the long suites"
 	@echo "make check                          format, lint, types, import contracts, committed contracts, docs"
-	@echo "make docs                           write docs/settings.md anew"
+	@echo "make docs                           write the pages anew that the code writes: $(PAGES)"
 	@echo "make bench                          measure, on this machine"
 	@echo "make format                         format and fix what can be fixed"
 	@echo "make lock [ARGS=--upgrade]          write the lock files anew"
@@ -37,7 +38,7 @@ demo: $(RUNTIME)
 	$(BIN)/frontdesk demo $(NAME) --port $(PORT)
 
 test: $(VENV)/.dev $(VENV)/.clients $(VENV)/.typescript $(VENV)/.browser
-	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 soak: $(VENV)/.dev
 	$(BIN)/pytest tests/journeys/test_order_rules.py --turns 2000 $(ARGS)
@@ -48,11 +49,11 @@ check: $(VENV)/.dev
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/frontdesk openapi --check
-	@$(BIN)/frontdesk settings | diff docs/settings.md - || { \
-	  echo "docs/settings.md is out of date: run make docs, and commit." >&2; exit 1; }
+	@for page in $(PAGES); do $(BIN)/frontdesk $$page | diff docs/$$page.md - || { \
+	  echo "docs/$$page.md is out of date: run make docs, and commit." >&2; exit 1; }; done
 
 docs: $(VENV)/.dev
-	$(BIN)/frontdesk settings > docs/settings.md
+	for page in $(PAGES); do $(BIN)/frontdesk $$page > docs/$$page.md; done
 
 bench: $(VENV)/.dev
 	PYTHONPATH=tests $(BIN)/python tests/bench/bench.py $(ARGS)

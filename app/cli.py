@@ -17,7 +17,7 @@ from app.demo import DEMOS
 from app.exposed import exposed_json, exposed_table, seen_json, seen_tables
 from app.main import check_provider, create_app, load_managers, open_reader, set_up
 from app.openapi import event_schema
-from app.reference import reference
+from app.reference import errors_reference, events_reference, settings_reference
 from app.serving import check_address, run_server, welcome
 from app.settings import (
     DATA_FOLDER,
@@ -288,7 +288,25 @@ def show_settings() -> None:
 
     Example: frontdesk settings | grep TIMEOUT
     """
-    typer.echo(reference(), nl=False)
+    typer.echo(settings_reference(), nl=False)
+
+
+@cli.command("errors")
+def show_errors() -> None:
+    """Print every error's code, with its message and when it comes, as Markdown.
+
+    Example: frontdesk errors | grep try_again
+    """
+    typer.echo(errors_reference(), nl=False)
+
+
+@cli.command("events")
+def show_events() -> None:
+    """Print every event with its fields, as Markdown.
+
+    Example: frontdesk events | less
+    """
+    typer.echo(events_reference(), nl=False)
 
 
 @cli.command()

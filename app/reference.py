@@ -36,7 +36,7 @@ start; so does a value that is not valid. The error names the setting and never 
 """
 
 
-def reference() -> str:
+def settings_reference() -> str:
     """Write the Markdown page of all settings."""
     rows = (
         f"| `{name}` | {_value(field)} | {_default(field)} | {_meaning(field)} |\n"

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from app.addresses import is_loopback
 from app.cli import cli
-from app.reference import reference
+from app.reference import settings_reference
 from app.serving import welcome
 from app.settings import Jwt, Settings
 from app.tokens import Tokens, actor_of, expires_at
@@ -293,7 +293,7 @@ async def test_a_token_is_for_a_person_and_an_hour_unless_told_otherwise(tmp_pat
 def test_the_settings_are_explained_whatever_they_are(tmp_path: Path) -> None:
     ended = run(tmp_path, FRONTDESK, "settings", max_results="many", colour="red")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout == reference()
+    assert ended.stdout == settings_reference()
 
 
 @pytest.mark.usefixtures("here")

@@ -10,7 +10,6 @@ import httpx
 from processes import FRONTDESK, UVICORN, ask, run, serving
 
 from app.settings import named_fields
-from schema import errors
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
@@ -31,11 +30,6 @@ def block(language: str, containing: str) -> str:
 def test_every_setting_of_the_readme_is_one() -> None:
     cells = " ".join(row[0] for row in table("Settings"))
     assert set(re.findall(r"`(FRONTDESK_\w+)`", cells)) <= named_fields().keys()
-
-
-def test_every_code_is_in_the_table() -> None:
-    codes = {error.code for error in errors.ChatError.__subclasses__()}
-    assert set(re.findall(r"`([a-z_]+)`", " ".join(row[0] for row in table("Errors")))) == codes
 
 
 def test_the_models_of_the_readme_can_be_served(tmp_path: Path) -> None:

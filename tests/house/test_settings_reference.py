@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from app.reference import reference
+from app.reference import settings_reference
 from app.settings import named_fields
 
 ROWS = re.findall(
-    r"^\| `(FRONTDESK_[\w<>]+)` \| (.+) \| (.+) \| (.+) \|$", reference(), re.MULTILINE
+    r"^\| `(FRONTDESK_[\w<>]+)` \| (.+) \| (.+) \| (.+) \|$", settings_reference(), re.MULTILINE
 )
 
 
 def test_the_page_of_the_settings_is_up_to_date(root: Path) -> None:
     page = (root / "docs" / "settings.md").read_text("utf-8")
-    assert page == reference(), "run `make docs`, and commit"
+    assert page == settings_reference(), "run `make docs`, and commit"
 
 
 def test_every_setting_and_every_part_of_one_has_its_row() -> None:

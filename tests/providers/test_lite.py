@@ -199,8 +199,8 @@ async def test_a_silent_vendor_is_left_in_time_and_the_connection_closed(
         request = await vendor.ended()
     assert (text(events), calls(events)) == (said, [])
     assert isinstance(events[-1], TimeoutError)
-    assert left - begun == pytest.approx(seconds, abs=0.25)
-    assert request.closed == pytest.approx(left, abs=0.2)
+    assert seconds - 0.05 < left - begun < seconds + 1
+    assert request.closed == pytest.approx(left, abs=0.5)
     assert vendor.calls == 1
 
 
