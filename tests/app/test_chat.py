@@ -30,7 +30,7 @@ PROMPT = r"\n> $"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A project's folder with a model that counts the questions of a conversation."""
-    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "voices.py").write_text(MODELS)
     return tmp_path
 
 
@@ -46,7 +46,7 @@ def runs(folder: Path) -> list[tuple[str, int]]:
 
 @pytest.mark.covers("H25")
 def test_questions_go_on_with_a_conversation_until_another_is_begun(folder: Path) -> None:
-    with terminal(folder, "chat", managers=TOY, provider="models.Counts") as screen:
+    with terminal(folder, "chat", managers=TOY, provider="voices.Counts") as screen:
         assert "/help says what else there is" in screen.until(PROMPT)
         screen.type("abc\n")
         assert "\nQuestion 1: cba\n" in screen.until(PROMPT)

@@ -70,10 +70,10 @@ EVIL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A project's folder with models of its own."""
-    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "voices.py").write_text(MODELS)
     (tmp_path / "access.py").write_text(ACCESS)
     yield tmp_path
-    for name in ("models", "access"):
+    for name in ("voices", "access"):
         sys.modules.pop(name, None)
 
 
@@ -125,7 +125,7 @@ async def test_text_is_shown_while_the_model_still_speaks(tmp_path: Path) -> Non
 
 
 def test_a_file_gets_the_answer_alone_and_what_led_to_it_is_told_in_lines(folder: Path) -> None:
-    ended = chat(folder, "How many?", provider="models.Looks")
+    ended = chat(folder, "How many?", provider="voices.Looks")
     assert (ended.returncode, ended.stdout) == (0, "I look.␛[31mThree.␇\n")
     query, unknown, rows, refused = ended.stderr.splitlines()
     assert query == 'query {"manager":"PartManager","fields":["name"]}'
@@ -136,7 +136,7 @@ def test_a_file_gets_the_answer_alone_and_what_led_to_it_is_told_in_lines(folder
 
 
 def test_on_a_terminal_each_line_begins_where_lines_begin(folder: Path) -> None:
-    with terminal(folder, "chat", "Hm?", managers=TOY, provider="models.Looks") as screen:
+    with terminal(folder, "chat", "Hm?", managers=TOY, provider="voices.Looks") as screen:
         shown = screen.rest()
     dim, plain = "\x1b[2m", "\x1b[0m"
     text, query, unknown, rows, refused, answer, end = shown.split("\n")
@@ -289,13 +289,13 @@ def test_a_visitor_sees_what_visitors_see(tmp_path: Path) -> None:
 
 def test_each_question_begins_a_conversation(folder: Path) -> None:
     for _ in range(2):
-        assert chat(folder, "Hm?", "--subject", "ann", provider="models.Looks").returncode == 0
+        assert chat(folder, "Hm?", "--subject", "ann", provider="voices.Looks").returncode == 0
     assert stored(folder, "SELECT count(DISTINCT conversation_id) FROM chat_runs") == [(2,)]
 
 
 @pytest.mark.parametrize("level", ["warning", "debug"])
 def test_a_failure_is_told_with_its_code_and_what_led_to_it(folder: Path, level: str) -> None:
-    settings = {"managers": TOY, "provider": "models.Breaks", "log_level": level}
+    settings = {"managers": TOY, "provider": "voices.Breaks", "log_level": level}
     ended = run(folder, FRONTDESK, "chat", "How many?", **settings)
     assert (ended.returncode, ended.stdout) == (1, "There are\n")
     last = ended.stderr.splitlines()[-1]
@@ -321,7 +321,7 @@ def test_an_interrupt_ends_the_run_at_once(folder: Path) -> None:
     with subprocess.Popen(
         [FRONTDESK, "chat", "Hi"],
         cwd=folder,
-        env=environment({"managers": TOY, "provider": "models.Waits"}),
+        env=environment({"managers": TOY, "provider": "voices.Waits"}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -339,6 +339,6 @@ def test_an_interrupt_ends_the_run_at_once(folder: Path) -> None:
 @pytest.mark.parametrize("streams", ["", "2>&1"])
 def test_who_reads_no_more_ends_it_quietly(folder: Path, streams: str) -> None:
     script = f"{FRONTDESK} chat Hi {streams} | head -n 1"
-    ended = run(folder, "bash", "-c", script, managers=TOY, provider="models.Goes")
+    ended = run(folder, "bash", "-c", script, managers=TOY, provider="voices.Goes")
     assert (ended.stdout, ended.stderr) == ("0\n", "")
     assert stored(folder, "SELECT status FROM chat_runs") == [("interrupted",)]
