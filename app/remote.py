@@ -11,8 +11,8 @@ import httpx
 from pydantic import ValidationError
 
 from app.addresses import is_loopback
+from app.bodies import Problem, SessionState
 from app.identity import CSRF_HEADER
-from app.openapi import Problem, SessionState
 from app.settings import TOKEN
 from schema.errors import ConfigurationError
 from schema.events import EVENTS, Ask, Done, Event, Failed, Resync

@@ -50,7 +50,7 @@ def serving(
             process.send_signal(signal.SIGTERM)
             output, _ = process.communicate(timeout=20)
     assert process.returncode in (0, -signal.SIGTERM), output
-    assert "Traceback" not in output
+    assert "Traceback" not in output, output
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """A project with models of both kinds, served from its own folder as its author would."""
 
+import re
 import shutil
 import sys
 import time
@@ -14,6 +15,7 @@ from processes import UVICORN, run, serving
 from schema.events import Json, JsonObject
 
 PROJECT = Path(__file__).with_name("project")
+PAGE = (Path(__file__).parents[2] / "docs" / "expose.md").read_text()
 KEY = "k" * 48
 
 
@@ -73,3 +75,38 @@ def test_the_same_managers_are_served_without_an_app_of_the_projects(project: Pa
     with serving(project, UVICORN, "app.main:app", **settings) as url:
         parts, _ = results(url, "Which parts are there?")
         assert "Bolt" in str(rows(parts))
+
+
+LEDGER = """
+from types import SimpleNamespace
+
+
+class ledger:
+    async def balances(subject, account, amount__gt, limit, offset):
+        rows = [Balance(account="4711", amount=Decimal("12.5")) for _ in range(amount__gt < 12)]
+        return SimpleNamespace(rows=rows, count=len(rows))
+"""
+ASKS = """
+from providers.scripted import Script, call, say
+
+script = Script([
+    call("query", manager="Part", fields=["name", "stock_value"]),
+    call("query", manager="Balance", filters={"amount__gt": "11"}),
+    call("query", manager="Balance", filters={"amount__gt": "13"}),
+], say("Here they are."))
+"""
+
+
+def test_the_examples_of_the_page_on_exposing_run_together(project: Path) -> None:
+    """A class of the ledger service stands in for what the page leaves to its reader."""
+    blocks = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
+    (project / "shop" / "chat.py").write_text("\n".join([*blocks, LEDGER]))
+    (project / "shop" / "asks.py").write_text(ASKS)
+    with serving(project, UVICORN, "shop.chat:app", provider="shop.asks:script") as url:
+        parts, owed, none = results(url, "What is there?")
+    assert rows(parts) == [
+        {"name": "Bolt", "stock_value": "44.00"},
+        {"name": "Gear", "stock_value": "0.00"},
+    ]
+    assert rows(owed) == [{"account": "4711", "amount": "12.5"}]
+    assert rows(none) == []

@@ -16,7 +16,7 @@ async def fill_parts() -> None:
         await connection.run_sync(SQLModel.metadata.create_all)
     async with sessions() as session:
         steel = Material(name="Steel", purchase_price=Decimal("0.07"))
-        session.add(Part(name="Bolt", price=Decimal("1.10"), material=steel))
+        session.add(Part(name="Bolt", price=Decimal("1.10"), stock=40, material=steel))
         session.add(Part(name="Gear", price=Decimal("12"), material=steel))
         await session.commit()
     await engine.dispose()

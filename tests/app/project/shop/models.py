@@ -23,6 +23,7 @@ class Part(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True)
     name: str = Field(description="What the part is called")
     price: Decimal = Field(max_digits=10, decimal_places=2)
+    stock: int = 0
     material_id: int | None = Field(default=None, foreign_key="material.id")
 
     material: Material = Relationship(back_populates="parts")
