@@ -3,6 +3,7 @@
 Only questions in English about what is on record are read any further.
 """
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
@@ -21,7 +22,16 @@ from providers.offline.english import (
 )
 
 Intent = Literal[
-    "list", "count", "exists", "greeting", "thanks", "help", "change", "follow", "foreign"
+    "list",
+    "count",
+    "exists",
+    "greeting",
+    "thanks",
+    "help",
+    "change",
+    "follow",
+    "foreign",
+    "several",
 ]
 
 Lean = Literal["", "change", "rows", "more", "other", "open"]
@@ -31,6 +41,11 @@ Not at all; with something else in it; on the rows it found; for more of them; i
 be followed; or perhaps, since it opens like the end of a sentence.
 """
 
+_SEVERAL = re.compile(
+    r"\w\s*\?\s+(and\s+|also\s+)*(how|what|which|who|when|where|list|show|count|is|are|do|does)\b"
+    r"|\w\s+\w+\s*,?\s+and\s+(how|what|which|who|when|where)\b",
+    re.IGNORECASE,
+)
 _YES_OR_NO = frozenset("is are do does did has have was were any".split())
 _COUNTING = {("how", "many"), ("number", "of"), ("in", "total")}
 _ASKING = frozenset("which what whose who".split())
@@ -47,6 +62,11 @@ def intent_of(words: Sequence[str]) -> Intent:
     if pairs & _COUNTING or words[:1] == ["count"]:
         return "count"
     return "exists" if words and words[0] in _YES_OR_NO else "list"
+
+
+def asks_several(text: str) -> bool:
+    """Tell two questions in one message, of which only one would be answered, from one."""
+    return _SEVERAL.search(text) is not None
 
 
 def small_talk(words: Sequence[str]) -> Intent:

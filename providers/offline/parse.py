@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from providers.offline.asks import Intent, Lean, intent_of, lean_of, small_talk
+from providers.offline.asks import Intent, Lean, asks_several, intent_of, lean_of, small_talk
 from providers.offline.english import (
     CALCULATIONS,
     CHANGES,
@@ -293,6 +293,8 @@ def parse(text: str, earlier: Sequence[Said] = ()) -> Question:
 
 
 def _read(text: str, earlier: Question | None) -> Question:
+    if asks_several(text):
+        return Question("several")
     tokens = _tokens(text)
     words = [token.text.lower() for token in tokens]
     intent, leans = intent_of(words), lean_of(words)
@@ -325,8 +327,16 @@ def _opens_inside(pieces: Sequence[Piece], words: Sequence[str]) -> bool:
         return any(isinstance(p, Word) for p in pieces)
     if len(pieces) > _MAX_PART or (words and words[0] in LEAD | STOP | PEOPLE):
         return False
-    is_end = isinstance(first, Word) and first.lower in _OPENING
-    return is_end or isinstance(first, (Cue, Moment, Compare, Mark))
+    if isinstance(first, Word) and first.lower in _OPENING:
+        return first.lower not in _RANKING or not _names_more(pieces[1:])
+    return isinstance(first, (Cue, Moment, Compare, Mark))
+
+
+def _names_more(pieces: Sequence[Piece]) -> bool:
+    """Tell "top 5 planes by seats", which says of what, from "top 5 by seats"."""
+    said = (p for p in pieces if not isinstance(p, Number))
+    following = next(said, None)
+    return isinstance(following, Word) and following.lower not in {*_RANKING, "first", "last"}
 
 
 def _starts_with_owner(pieces: Sequence[Piece]) -> bool:

@@ -36,7 +36,7 @@ from schema.events import JsonObject
 MAX_CALLS = 8
 """Reads of one answer; the default budget of a message allows as many."""
 
-_UNREAD = frozenset({"greeting", "help", "change", "follow", "foreign"})
+_UNREAD = frozenset({"greeting", "help", "change", "follow", "foreign", "several"})
 _NOTHING = Page(data=[], total_count=0)
 _CATALOGUE = "what data do you have"
 

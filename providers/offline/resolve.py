@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from providers.offline.amounts import Amounts
-from providers.offline.asked import Change, Figures, Rank
+from providers.offline.asked import Change, Figures, Measure, Rank
 from providers.offline.asks import Intent
 from providers.offline.english import GLUE, singular
 from providers.offline.facts import Facts, Manager
@@ -423,8 +423,7 @@ class _Resolver(Frame):
                 self.explain(self.cues_before(index), mention.path)
                 self.add([Condition(mention.path, "", not negated)])
             elif counted:
-                self.out.intent = "list"
-                self._show(mention)
+                self._count(mention)
             elif (missing := self._gap_before(index)) is not None:
                 # "Without a departure time and arrival time" goes on.
                 self._add_gap(mention, is_missing=missing)
@@ -435,6 +434,20 @@ class _Resolver(Frame):
                 self.gaps[index] = False
             else:
                 self._column(index, mention, before)
+
+    def _count(self, mention: Mention) -> None:
+        """Count what is no row: "how many cities" are values; "how many seats" are in a column.
+
+        A column is shown of the rows that are asked for, and is no answer if those are all.
+        """
+        is_narrowed = bool(self.conditions or self.out.slots)
+        if mention.field and not is_amount(mention.field) and self.out.asked is None:
+            self.out.asked = Figures((Measure("count_distinct", mention.path, mention.field),))
+            return
+        if not is_narrowed:
+            raise Stuck("unread", " ".join(mention.words))
+        self.out.intent = "list"
+        self._show(mention)
 
     def _gap_before(self, index: int) -> bool | None:
         """Tell what a list of things that are there, or missing, says of the next one."""

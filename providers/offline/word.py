@@ -35,6 +35,7 @@ _ABOUT = {
     "greeting": f"Hello. {_WHO} {_CAN}",
     "change": "I only read what is on record: I can't change data or carry anything out.",
     "foreign": f"I understand English only. {_CAN}",
+    "several": "I answer one question at a time. Please ask them one after the other.",
     "follow": "I see no earlier question that this leans on, so please ask the whole question.",
 }
 

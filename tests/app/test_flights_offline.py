@@ -460,3 +460,61 @@ async def test_a_figure_that_is_not_understood_is_refused_in_words(
     assert word in asked.headline
     assert asked.tool != "aggregate"
     assert "\nYou could ask:\n- " in asked.text
+
+
+# --- what is easily misread -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "headline"),
+    [
+        ("top 5 planes by seats", "These are the 5 planes with the highest seats"),
+        ("top 3 airports by alt", "These are the 3 airports with the highest alt:"),
+        ("highest airport", "There is 1 airport with the highest alt"),
+    ],
+)
+async def test_a_ranking_that_names_its_rows_leans_on_nothing(
+    tower: Desk, question: str, headline: str
+) -> None:
+    said = await tower.ask(question, "How many flights from JFK?")
+    assert said.headline.startswith(headline)
+
+
+@pytest.mark.parametrize(
+    ("question", "field", "noun"),
+    [
+        ("How many manufacturers are there?", "manufacturer", "plane"),
+        ("How many models of planes are there?", "model", "plane"),
+        ("How many origins are there?", "origin", "flight"),
+    ],
+)
+async def test_how_many_of_a_field_counts_its_values(
+    tower: Desk, question: str, field: str, noun: str
+) -> None:
+    said = await tower.ask(question)
+    [(count,)] = tower.sql(f"SELECT count(DISTINCT {field}) FROM {noun}")
+    assert said.text == f"There are {count} different values of {field} among {noun}s."
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many planes are there? How many airlines are there?",
+        "How many planes and how many airlines are there?",
+        "What is the average dep delay and how many flights are there?",
+        "How many airlines are there? And which is B6?",
+    ],
+)
+async def test_two_questions_at_once_are_not_answered_by_half(tower: Desk, question: str) -> None:
+    said = await tower.ask(question)
+    assert said.headline.startswith("I answer one question at a time.")
+
+
+async def test_two_letters_are_no_part_of_a_name(tower: Desk) -> None:
+    said = await tower.ask("How many flights to LA?")
+    assert said.headline.startswith('I found no "LA" in ')
+
+
+async def test_the_number_of_something_in_a_column_is_not_the_number_of_rows(tower: Desk) -> None:
+    said = await tower.ask("How many seats are there?")
+    assert said.headline.startswith('I did not understand "seats" here')
