@@ -48,7 +48,7 @@ _HELP = """Each question goes on with the conversation.
 /new    begin another conversation
 /help   say this
 Ctrl-C  stop an answer; with no answer under way, end
-Ctrl-D  end"""
+Ctrl-D  end, as /quit does"""
 
 
 @asynccontextmanager
@@ -111,6 +111,8 @@ def _hear(runner: asyncio.Runner, source: Source, screen: Screen) -> None:
         match line.strip():
             case "":
                 pass
+            case "exit" | "quit" | "/exit" | "/quit":
+                return
             case "/help":
                 screen.say(_HELP, "dim")
             case "/new":

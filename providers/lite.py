@@ -310,7 +310,10 @@ def failure_of(error: Exception, watch: Watch, vendor: str, now: datetime) -> Ex
         failure = Unavailable(retry_after(headers, now, bytes(watch.error)))
     else:
         failure = ProviderFailed()
-    failure.__cause__ = VendorError(f"{vendor}: {type(error).__name__}, status {status}: {said}")
+    told = f"{type(error).__name__}, status {status}: {said}"
+    if watch.broke:
+        told = f"the connection failed ({watch.broke}); is base_url right?"
+    failure.__cause__ = VendorError(f"{vendor}: {told}")
     return failure
 
 

@@ -85,6 +85,15 @@ def test_an_interrupt_at_the_prompt_ends_the_chat(tmp_path: Path) -> None:
     assert screen.process.returncode == 0
 
 
+@pytest.mark.parametrize("word", ["exit", "quit", "/quit"])
+def test_the_usual_words_end_the_chat(word: str, tmp_path: Path) -> None:
+    with terminal(tmp_path, "chat", "--demo", "toy") as screen:
+        screen.until(PROMPT)
+        screen.type(f"{word}\n")
+        screen.rest()
+    assert screen.process.returncode == 0
+
+
 def test_what_is_wrong_with_the_set_up_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     with terminal(tmp_path, "chat", managers=TOY, database_url="sqlite:///no.db") as screen:
         told = " ".join(screen.rest().split())

@@ -368,7 +368,9 @@ async def test_a_vendor_that_is_not_there_is_a_failure() -> None:
     async with provider.opened():
         [error] = await events_of(provider)
     assert isinstance(error, ProviderFailed)
-    assert "ConnectError" in str(error.__cause__)
+    assert str(error.__cause__) == (
+        "openai: the connection failed (ConnectError); is base_url right?"
+    )
 
 
 LONG = Message("tool", '{"data": "' + "x" * 8_000 + '"}', (), "call_1", "query")
