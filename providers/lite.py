@@ -312,7 +312,8 @@ def failure_of(error: Exception, watch: Watch, vendor: str, now: datetime) -> Ex
         failure = ProviderFailed()
     told = f"{type(error).__name__}, status {status}: {said}"
     if watch.broke:
-        told = f"the connection failed ({watch.broke}); is base_url right?"
+        told = f"the connection failed ({watch.broke})"
+        told += "" if watch.is_answered else "; is base_url right?"
     failure.__cause__ = VendorError(f"{vendor}: {told}")
     return failure
 

@@ -21,7 +21,7 @@ _TIE = 0.5
 _MAX_VALUES = 50
 _SIMILAR = 0.8
 _LEAST_PART = 3
-"""Letters that a part of a value has, to be taken for it."""
+"""Letters that a part of a value has, to be taken for it where the question does not say so."""
 _STEM = 4
 _INNER = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -176,7 +176,7 @@ def _hit(slot: Slot, place: Candidate, facts: Facts) -> Hit | None:
             return None
         found.append(match)
     part = next((m for m in found if not m.values), None)
-    if part and len(part.text) < _LEAST_PART:
+    if part and not slot.is_part and len(part.text) < _LEAST_PART:
         return None  # "LA" is a part of Atlanta
     if part and len(found) == 1:
         return Hit(place, Condition(place.path, "icontains", part.text, part.text), (), part.text)

@@ -513,6 +513,9 @@ async def test_two_questions_at_once_are_not_answered_by_half(tower: Desk, quest
 async def test_two_letters_are_no_part_of_a_name(tower: Desk) -> None:
     said = await tower.ask("How many flights to LA?")
     assert said.headline.startswith('I found no "LA" in ')
+    said = await tower.ask("How many airports have a name containing LA?")
+    [(count,)] = tower.sql("SELECT count(*) FROM airport WHERE name LIKE '%LA%'")
+    assert f"{count:,} airports" in said.text
 
 
 async def test_the_number_of_something_in_a_column_is_not_the_number_of_rows(tower: Desk) -> None:
