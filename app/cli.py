@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from app.chat import answer, converse, open_here, open_there
 from app.demo import DEMOS
 from app.exposed import exposed_json, exposed_table, seen_json, seen_tables
-from app.main import check_provider, create_app, load_managers, open_reader, set_up
+from app.main import create_app, open_reader, rehearse, set_up
+from app.named_code import load_managers
 from app.openapi import event_schema
 from app.reference import errors_reference, events_reference, settings_reference
 from app.serving import check_address, run_server, welcome
@@ -28,7 +29,7 @@ from app.settings import (
     session_secret,
 )
 from app.store import migrate as migrate_store
-from app.terminal import Screen, log_to
+from app.terminal import Screen, Unwritable, log_to, writing
 from app.tokens import actor_of, make_token
 from schema import Managers
 from schema.errors import ConfigurationError
@@ -74,13 +75,19 @@ IsService = Annotated[bool, typer.Option("--service", help="A program, not a per
 
 
 def main() -> None:
-    """Run a command; a wrong set-up is told in one sentence and exits with status 2."""
+    """Run a command; what is wrong is told in one sentence.
+
+    The status is 2 for a wrong set-up, and 1 when standard output can't be written.
+    """
     sys.path.insert(0, str(Path.cwd()))  # "module:attribute" settings name modules found from here
     try:
         cli()
     except ConfigurationError as error:
         Screen().fail(str(error))
         raise SystemExit(2) from None
+    except Unwritable as error:
+        Screen().fail(str(error))
+        raise SystemExit(1) from None
 
 
 @cli.command()
@@ -96,11 +103,11 @@ def demo(
     settings = _chosen(name)
     check_address(host, port, settings)
     managers = load_managers(settings.managers)
-    _prepare_demo(name, settings)
+    _prepare_demo(name, managers, settings)
     session_secret(settings, warn=lambda _: None)  # in a demo it needs no thought
-    asyncio.run(_rehearsed(managers, settings))
+    rehearsed = asyncio.run(rehearse(managers, settings))
     typer.echo(welcome(name, settings, host, port, _demo_file(name)))
-    run_server(create_app(managers, settings), settings, host=host, port=port)
+    run_server(rehearsed.app, settings, host=host, port=port)
 
 
 @cli.command()
@@ -121,10 +128,9 @@ def serve(
     settings = load_settings()
     check_address(host, port, settings)
     managers = load_managers(settings.managers)
-    create_app(managers, settings)
+    rehearsed = asyncio.run(rehearse(managers, settings))
     session_secret(settings, warn=lambda told: Screen().say(f"WARNING: {told}"))
-    asyncio.run(_rehearsed(managers, settings))
-    run_server("app.main:app", settings, host=host, port=port, workers=workers, reload=reload)
+    run_server(rehearsed.app, settings, host=host, port=port, workers=workers, reload=reload)
 
 
 @cli.command()
@@ -135,32 +141,36 @@ def migrate() -> None:
     """
     url = load_settings().chat_database_url
     asyncio.run(migrate_store(url))
-    _console.print("The chat tables are up to date.")
+    _print("The chat tables are up to date.")
 
 
 @cli.command()
 def check(format: Format = "table") -> None:
     """Do what a start does, and show exactly what is exposed.
 
-    With --format json, what is wrong is told as JSON too; the status is 2 then.
+    With --format json, what is wrong is told as JSON too; the status is 2 then. A warning does not
+    keep a server from starting.
 
     Example: FRONTDESK_MANAGERS=shop.chat:managers frontdesk check --format json
     """
     try:
         settings = load_settings()
         managers = load_managers(settings.managers)
-        create_app(managers, settings)
-        index = asyncio.run(_rehearsed(managers, settings)).index
+        rehearsed = asyncio.run(rehearse(managers, settings))
     except ConfigurationError as error:
         if format == "table":
             raise
         problem: Json = {"id": error.id, "problem": error.problem, "fix": error.fix}
-        _print_json({"ok": False, "problems": [problem], "managers": []})
+        _print_json({"ok": False, "problems": [problem], "warnings": [], "managers": []})
         raise typer.Exit(2) from None
+    warnings, index = rehearsed.warnings, rehearsed.index
     if format == "table":
-        _console.print(exposed_table(index))
+        _print(exposed_table(index))
+        for warning in warnings:
+            Screen().say(f"WARNING: {warning}")
     else:
-        _print_json({"ok": True, "problems": [], "managers": exposed_json(index)})
+        shown = exposed_json(index)
+        _print_json({"ok": True, "problems": [], "warnings": [*warnings], "managers": shown})
 
 
 @cli.command("managers")
@@ -183,10 +193,10 @@ def show_managers(
     managers = load_managers(settings.managers)
     log_to(Screen(), with_tracebacks=settings.log_level == "debug")
     if demo is not None:
-        _prepare_demo(demo, settings)
+        _prepare_demo(demo, managers, settings)
     view = asyncio.run(_view(managers, settings, actor))
     if format == "table":
-        _console.print(seen_tables(view))
+        _print(seen_tables(view))
     else:
         _print_json(seen_json(view))
 
@@ -222,14 +232,15 @@ def chat(
             f"--url asks a server, which knows who asks by the token in {TOKEN}: "
             "leave out --demo, --subject, --tenant, --scope and --service."
         )
-    has_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    with writing():
+        has_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     text = _piped_question() if question is None and not has_terminal else question
     actor, screen = _asker(subject, tenant, scopes, is_service=is_service), Screen()
     if url is None:
         settings = _quiet(_chosen(demo))
         managers = load_managers(settings.managers)
         if demo is not None:
-            _prepare_demo(demo, settings)
+            _prepare_demo(demo, managers, settings)
         log_to(screen, with_tracebacks=settings.log_level == "debug")
         opening = open_here(managers, settings, actor)
     else:
@@ -279,7 +290,7 @@ def token(
         scopes=tuple(scopes or ()),
         is_service=is_service,
     )
-    typer.echo(made)
+    _print(made)
 
 
 @cli.command("settings")
@@ -288,7 +299,7 @@ def show_settings() -> None:
 
     Example: frontdesk settings | grep TIMEOUT
     """
-    typer.echo(settings_reference(), nl=False)
+    _print(settings_reference().removesuffix("\n"))
 
 
 @cli.command("errors")
@@ -297,7 +308,7 @@ def show_errors() -> None:
 
     Example: frontdesk errors | grep try_again
     """
-    typer.echo(errors_reference(), nl=False)
+    _print(errors_reference().removesuffix("\n"))
 
 
 @cli.command("events")
@@ -306,7 +317,7 @@ def show_events() -> None:
 
     Example: frontdesk events | less
     """
-    typer.echo(events_reference(), nl=False)
+    _print(events_reference().removesuffix("\n"))
 
 
 @cli.command()
@@ -324,8 +335,7 @@ def openapi(
     contract = _contract()
     stale = [path for path, text in contract.items() if not _is_current(path, text)]
     if check and stale:
-        names = ", ".join(str(path) for path in stale)
-        Screen().fail(f"Out of date: {names}. Run `frontdesk openapi` and commit.")
+        Screen().fail(_difference(stale))
         raise typer.Exit(1)
     try:
         for path in stale:
@@ -337,7 +347,7 @@ def openapi(
             f"The contract can't be written to ./{_CONTRACT}: {error.strerror}.",
             "Run it at the root of Frontdesk's repository, or in a folder that can be written.",
         ) from error
-    _console.print("The contract is up to date.")
+    _print("The contract is up to date.")
 
 
 def _chosen(demo: str | None) -> Settings:
@@ -356,15 +366,15 @@ def _demo_file(name: str) -> Path:
     return DATA_FOLDER / f"demo-{name}.db"
 
 
-def _prepare_demo(name: str, settings: Settings) -> None:
+def _prepare_demo(name: str, managers: Managers, settings: Settings) -> None:
     file = _demo_file(name)
-    if not file.exists():
-        Screen().say(f"The data of the {name} demo is made, once: {file}", "dim")
     try:
         asyncio.run(migrate_store(settings.chat_database_url))
     except ConfigurationError as error:
         fix = f"Delete {file} to start anew, or go to a folder that can be written."
         raise ConfigurationError(error.id, error.problem, fix) from error
+    if asyncio.run(set_up(managers, settings)):
+        Screen().say(f"The data of the {name} demo is made, once: {file}", "dim")
 
 
 def _piped_question() -> str:
@@ -397,17 +407,6 @@ def _quiet(settings: Settings) -> Settings:
     return settings.model_copy(update={"log_level": "warning"})
 
 
-async def _rehearsed(managers: Managers, settings: Settings) -> Reader:
-    """Do what a start does, so that what is wrong is told in a sentence and not by a server.
-
-    Returns the reader, closed again: what it knows of the managers stays.
-    """
-    await set_up(managers, settings)
-    await check_provider(settings)
-    async with open_reader(managers, settings) as reader:
-        return reader
-
-
 async def _view(managers: Managers, settings: Settings, actor: Actor) -> View:
     await set_up(managers, settings)
     async with open_reader(managers, settings) as reader:
@@ -425,8 +424,29 @@ def _contract() -> dict[Path, str]:
     }
 
 
+def _difference(stale: list[Path]) -> str:
+    """Say what of the contract is not as it is here, and where it was looked for."""
+    names = ", ".join(path.name for path in stale)
+    folder = _CONTRACT.absolute()
+    if not any(path.exists() for path in stale):
+        return (
+            f"Frontdesk's own contract is compared, and {folder} does not have it: {names}. "
+            "Go to the root of Frontdesk's repository; `frontdesk openapi` writes it."
+        )
+    return f"Out of date in {folder}: {names}. Run `frontdesk openapi` and commit."
+
+
+def _print(shown: RenderableType) -> None:
+    """Write to standard output: a text as it is, all else as a terminal draws it."""
+    with writing():
+        if isinstance(shown, str):
+            typer.echo(shown)
+        else:
+            _console.print(shown)
+
+
 def _print_json(value: Json) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    _print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _json(document: object) -> str:

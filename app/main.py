@@ -9,6 +9,7 @@ Source: design.md 5 and 6.
 """
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -30,6 +31,7 @@ from types import FrameType, FunctionType, MethodType
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
@@ -43,11 +45,12 @@ import schema
 from app.doors import Desk, problem
 from app.engine import TurnEngine
 from app.identity import Authenticator, Identify, Permission
+from app.named_code import load_callable, load_managers, load_object
 from app.openapi import DESCRIPTION, FAILED, SUMMARY, TAGS, add_docs, describe
 from app.routes import chat_router, health_router
 from app.runs import RunHost
 from app.sessions import Sessions
-from app.settings import Settings, load_callable, load_object, load_settings, session_secret
+from app.settings import Settings, load_settings, session_secret
 from app.store import Store, check, migrate
 from app.tokens import Tokens
 from providers import (
@@ -61,6 +64,7 @@ from providers import (
 )
 from schema import Managers
 from schema.errors import BadEvent, ChatFailed, ConfigurationError, NotFound, TryAgain
+from schema.index import SchemaIndex
 from schema.query import Reader
 from schema.reads import prepare_database
 from schema.tools import ToolRegistry, data_tools
@@ -79,6 +83,11 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
     Raises: ConfigurationError when the settings are wrong. What depends on the database is checked
     at start-up.
     """
+    chosen = settings or load_settings()
+    return _application(managers, chosen, _plugins(chosen))
+
+
+def _application(managers: Managers, settings: Settings, plugins: "_Plugins") -> FastAPI:
     app = FastAPI(
         title="Frontdesk",
         version=version("frontdesk"),
@@ -93,7 +102,7 @@ def create_app(managers: Managers, settings: Settings | None = None) -> FastAPI:
     )
     app.add_exception_handler(HTTPException, _refuse)
     app.add_exception_handler(Exception, _fail)
-    open_now = _install(app, managers, settings or load_settings())
+    open_now = _install(app, managers, settings, plugins)
 
     async def check() -> None:
         await open_now().host.check()
@@ -109,20 +118,21 @@ def install(app: FastAPI, managers: Managers, settings: Settings | None = None) 
     The chat brings its routes, its own start and end, and its part of the OpenAPI document; to the
     application's other routes nothing changes. Raises: as ``create_app``.
     """
-    _install(app, managers, settings or load_settings())
+    chosen = settings or load_settings()
+    _install(app, managers, chosen, _plugins(chosen))
 
 
-def _install(app: FastAPI, managers: Managers, settings: Settings) -> Callable[[], Desk]:
+def _install(
+    app: FastAPI, managers: Managers, settings: Settings, plugins: "_Plugins"
+) -> Callable[[], Desk]:
     """Add the chat, and return what gives its desk, or raises TryAgain while it is closed."""
-    _check_rooms()
-    plugins = _plugins(settings)
     desks: list[Desk] = []
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with _opened(managers, settings, plugins) as desk:
             desks.append(desk)
-            with _on_ending(desk.host.drain):
+            with _on_ending(desk.host.drain), _spared_collections():
                 yield
             desks.clear()
 
@@ -191,23 +201,41 @@ def open_desk(
     return _opened(managers, chosen, _plugins(chosen))
 
 
-async def set_up(managers: Managers, settings: Settings) -> None:
+async def set_up(managers: Managers, settings: Settings) -> bool:
     """Bring the databases into the state that serving needs, as far as that is ours to do.
 
-    Raises: ConfigurationError when a configured database is not migrated.
+    Returns True if data was made. Raises: ConfigurationError when a configured database is not
+    migrated.
     """
     url = settings.chat_database_url
     if settings.database_url is None:
         await migrate(url)
     else:
         await check(url)
-    await prepare_database(managers, url)
+    return await prepare_database(managers, url)
 
 
-async def check_provider(settings: Settings) -> None:
-    """See that completions can be asked for. Raises: ConfigurationError E002, E003 or E004."""
-    async with opened(_plugins(settings).makers):
-        pass
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A start that went well, and all that it has opened is closed again."""
+
+    app: FastAPI
+    """Ready to be served: the code that settings name is made once for both."""
+    index: SchemaIndex
+    warnings: Sequence[str]
+    """What does not keep it from starting."""
+
+
+async def rehearse(managers: Managers, settings: Settings) -> Rehearsal:
+    """Do what a start does, so that what is wrong is told in a sentence and not by a server.
+
+    Raises: ConfigurationError.
+    """
+    plugins = _plugins(settings)
+    app = _application(managers, settings, plugins)
+    await set_up(managers, settings)
+    async with opened(plugins.makers) as warnings, open_reader(managers, settings) as reader:
+        return Rehearsal(app, reader.index, warnings)
 
 
 def open_reader(managers: Managers, settings: Settings) -> Reader:
@@ -233,6 +261,7 @@ class _Plugins:
 
 
 def _plugins(settings: Settings) -> _Plugins:
+    _check_rooms()
     made = _provider_setting("provider", settings.provider)
     first = load_provider(made, settings.effective_provider_config)
     profiles = {
@@ -285,7 +314,6 @@ async def _opened(
         )
         engine = TurnEngine(
             settings=settings,
-            host=host,
             reader=reader,
             tools=ToolRegistry(data_tools()),
             provider=plugins.provider,
@@ -301,7 +329,8 @@ async def _opened(
             allowed_origins=settings.allowed_origins,
             now=_now,
         )
-        await stack.enter_async_context(opened(plugins.makers))
+        for warning in await stack.enter_async_context(opened(plugins.makers)):
+            _log.warning("%s", warning)
         _log_start(settings, plugins, reader)
         yield Desk(settings, authenticator, engine, host)
 
@@ -336,30 +365,24 @@ def _on_ending(act: Callable[[], None]) -> Generator[None]:
                 signal.signal(number, heard)
 
 
+@contextmanager
+def _spared_collections() -> Generator[None]:
+    """Keep the garbage collector from what is there already, as long as the application serves.
+
+    To go through all that a start has made takes it a tenth of a second, again and again, in which
+    no stream goes on.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def _limit_ending(heard: object) -> None:
     server = heard.__self__ if isinstance(heard, MethodType) else None
     if isinstance(server, Server) and server.config.timeout_graceful_shutdown is None:
         server.config.timeout_graceful_shutdown = GRACE_S
-
-
-def load_managers(path: str | None) -> Managers:
-    """Import the managers named by the setting ``managers``.
-
-    Raises: ConfigurationError E002 with the reason.
-    """
-    if path is None:
-        raise ConfigurationError(
-            "E002",
-            "FRONTDESK_MANAGERS is not set.",
-            'Set it to your managers, e.g. "shop.chat:managers", or try `frontdesk demo` or '
-            "`frontdesk chat --demo toy`.",
-        )
-    found = load_object("managers", path)
-    if not isinstance(found, Managers):
-        raise ConfigurationError(
-            "E002", f"FRONTDESK_MANAGERS={path} is no Managers.", "Name a `schema.Managers`."
-        )
-    return found
 
 
 @cache
@@ -426,16 +449,33 @@ def _log_start(settings: Settings, plugins: _Plugins, reader: Reader) -> None:
         _log.info("Exposed: %s (%s).", manager.name, shown)
 
 
-async def _refuse(_: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: Exception) -> Response:
     """Answer the framework's own refusals (no such path, wrong method) with our body."""
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 404:
-        response = problem(404, NotFound.code, NotFound.public)
+        meant = _with_other_ending(request)
+        hint = "" if meant is None else f" The path is {meant}"
+        response = problem(404, NotFound.code, NotFound.public + hint)
     else:
         response = problem(error.status_code, BadEvent.code, error.detail)
     response.headers.update(error.headers or {})
     return response
+
+
+def _with_other_ending(request: Request) -> str | None:
+    """Find the route that a path misses by the slash at its end.
+
+    It is given as it is declared: nothing of the request is repeated, so that ids, whosever they
+    are, all get the same answer.
+    """
+    root: str = request.scope.get("root_path", "")
+    path: str = request.scope["path"].removeprefix(root)
+    other = path.removesuffix("/") if path.endswith("/") else f"{path}/"
+    for known in iter_route_contexts(request.app.routes):
+        if isinstance(known.original_route, APIRoute) and known.path_regex.match(other):
+            return f"{root}{known.path}"
+    return None
 
 
 async def _fail(_: Request, error: Exception) -> Response:

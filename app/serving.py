@@ -1,17 +1,21 @@
 """Servers that the `frontdesk` command starts: where they listen, and what a demo says then."""
 
+import asyncio
 import errno
 import shutil
 import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
 from app.addresses import is_loopback
-from app.main import GRACE_S
-from app.settings import Settings
+from app.main import GRACE_S, rehearse
+from app.named_code import load_managers
+from app.settings import Settings, load_settings
+from app.terminal import Screen
 from schema.errors import ConfigurationError
 
 _QUESTIONS = {
@@ -44,7 +48,7 @@ _OF_PORTS = (errno.EACCES, errno.EADDRINUSE)
 
 
 def run_server(
-    app: FastAPI | str,
+    app: FastAPI,
     settings: Settings,
     *,
     host: str,
@@ -52,9 +56,11 @@ def run_server(
     workers: int = 1,
     reload: bool = False,
 ) -> None:
-    """Serve an application, or with several processes what its import path names, to its end."""
+    """Serve an application to its end; other processes make theirs of the environment."""
+    served = "app.main:app" if workers > 1 else app
     uvicorn.run(
-        app,
+        f"{__name__}:{made_anew.__name__}" if reload else served,
+        factory=reload,
         host=host,
         port=port,
         workers=workers,
@@ -62,6 +68,19 @@ def run_server(
         log_level=settings.log_level,
         timeout_graceful_shutdown=GRACE_S,
     )
+
+
+def made_anew() -> FastAPI:
+    """Make the application when the project has changed; else tell what is wrong, and end."""
+    try:
+        settings = load_settings()
+        managers = load_managers(settings.managers)
+        # The loop of this thread is the server's, and has not begun to serve.
+        with ThreadPoolExecutor() as pool:
+            return pool.submit(asyncio.run, rehearse(managers, settings)).result().app
+    except ConfigurationError as error:
+        Screen().fail(str(error))
+        raise SystemExit(2) from None
 
 
 def welcome(demo: str, settings: Settings, host: str, port: int, data: Path) -> str:

@@ -7,7 +7,6 @@ names of their own. Names and defaults are the seed's where the seed has them. S
 """
 
 import difflib
-import importlib
 import os
 import re
 import secrets
@@ -36,7 +35,6 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app import kinds
 from schema.errors import ConfigurationError
-from schema.faults import blaming
 
 DATA_FOLDER = Path(".frontdesk")
 """Where an installation without configuration keeps its database and its secret."""
@@ -49,7 +47,6 @@ TOKEN = "DESK_TOKEN"
 
 _PREFIX = "FRONTDESK_"
 _FIX = "Correct the environment or .env; `frontdesk settings` explains every setting."
-_OBJECT_FIX = 'Give it as "module:attribute", importable from the working directory.'
 _SECRET_FIX = "Set FRONTDESK_SESSION_SECRET, or delete the file so that it is made anew."
 _REASONS = {
     "dict_type": "must be a JSON object",
@@ -295,13 +292,13 @@ class Settings(BaseSettings):
         profiles: Mapping[str, ProviderProfile] = info.data["provider_profiles"] or {}
         for number, name in enumerate(names, start=1):
             if name not in profiles:
-                known = ", ".join(profiles) or "none"
+                known = f"has only {', '.join(profiles)}" if profiles else "is not set"
                 raise ValueError(
-                    f"has as entry {number} no name of FRONTDESK_PROVIDER_PROFILES: {known}"
+                    f"entry {number} names no profile: FRONTDESK_PROVIDER_PROFILES {known}"
                 )
             if profiles[name].trust_group != TRUST_GROUP:
                 raise ValueError(
-                    f"has as entry {number} a profile that is not of the provider's trust_group, "
+                    f"entry {number} names a profile that is not of the provider's trust_group, "
                     f"{TRUST_GROUP}"
                 )
         return names
@@ -429,43 +426,7 @@ def desk_token() -> str | None:
     return token or None
 
 
-# --- code and secrets -----------------------------------------------------------------------------
-
-
-def load_object(name: str, path: str, *, id: str = "E002", fix: str = _OBJECT_FIX) -> object:
-    """Import what the setting ``name`` names as "pkg.mod:attribute" or "pkg.mod.attribute".
-
-    Raises: ConfigurationError with the reason, whatever the module itself raises included, and with
-    the line that raised it; one that it raises itself goes on as it is.
-    """
-    module, colon, attribute = path.partition(":")
-    if not colon:
-        module, _, attribute = path.rpartition(".")
-    if not module or not attribute:
-        problem = f"FRONTDESK_{name.upper()}={path} names no module with an attribute."
-        raise ConfigurationError(id, problem, fix)
-    problem = f"FRONTDESK_{name.upper()}={path} can't be imported"
-    with blaming(id, problem, fix, module=module):
-        found: object = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-        return found
-
-
-def load_callable(name: str, value: object) -> Callable[..., object] | None:
-    """Return what the setting ``name`` has called: ``value``, or what is found at that path.
-
-    Raises: ConfigurationError E002 with the reason.
-    """
-    if value is None:
-        return None
-    found = load_object(name, value) if isinstance(value, str) else value
-    if not callable(found):
-        shown = value if isinstance(value, str) else type(value).__name__
-        raise ConfigurationError(
-            "E002", f"FRONTDESK_{name.upper()}={shown} can't be called.", "Name a function."
-        )
-    return found
+# --- secrets --------------------------------------------------------------------------------------
 
 
 def session_secret(settings: Settings, warn: Callable[[str], None]) -> str:

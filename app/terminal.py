@@ -6,8 +6,10 @@ would obey gets through, to neither of the two and in no log record.
 """
 
 import logging
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from traceback import format_exception_only
 from types import TracebackType
 
@@ -40,6 +42,30 @@ _CONTROLS = {
 }
 """Control characters, each with the symbol that shows it; those of C1 have none of their own."""
 _IN_TEXT = {code: shown for code, shown in _CONTROLS.items() if chr(code) not in "\n\t"}
+
+
+class Unwritable(Exception):
+    """Standard output takes nothing: it is closed, or full. The text says which."""
+
+
+@contextmanager
+def writing() -> Generator[None]:
+    """Write to standard output inside.
+
+    Raises: Unwritable, and nothing is written there any more; BrokenPipeError when nobody reads.
+    """
+    if sys.stdout is None:
+        raise Unwritable("Standard output is closed, so nothing can be shown.")
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is left in its buffer would fail again when Python ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise Unwritable(f"Standard output can't be written: {error.strerror}.") from error
 
 
 def log_to(screen: "Screen", *, with_tracebacks: bool) -> None:
@@ -89,11 +115,12 @@ class Screen:
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
-        self._tables = TableDrawer() if sys.stdout.isatty() else None
+        is_drawn = sys.stdout is not None and sys.stdout.isatty()
+        self._tables = TableDrawer() if is_drawn else None
         self._is_within_line = False
 
     def show(self, event: Event) -> None:
-        """Show an event. Raises: BrokenPipeError when nobody reads any more."""
+        """Show an event. Raises: as ``writing``."""
         match event:
             case TextChunk():
                 if event.content:
@@ -136,8 +163,9 @@ class Screen:
 
     def _put(self, text: str) -> None:
         self._is_within_line = False  # what can't be written needs no end
-        sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "replace"))
-        sys.stdout.buffer.flush()
+        with writing():
+            sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "replace"))
+            sys.stdout.buffer.flush()
         self._is_within_line = not text.endswith("\n")
 
     def _tell(self, line: str) -> None:

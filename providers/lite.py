@@ -52,6 +52,8 @@ _BY_HANDLER = frozenset(
     }
 )
 """Vendors that LiteLLM asks by its own handler; most others it asks by OpenAI's library."""
+_BY_SIGNING_IN = frozenset({"chatgpt", "github_copilot"})
+"""Vendors that have no key: LiteLLM prints a code, and waits for a person to type it in."""
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_OFFLINE_MODE": "true",
@@ -149,8 +151,16 @@ def load_litellm() -> ModuleType:
 def vendor_of(model: str, options: Options) -> tuple[str, str | None, str | None]:
     """Return LiteLLM's name of a model's vendor, and the key and the address it is asked with.
 
-    Raises: ConfigurationError E002 when the model's name does not tell it.
+    Raises: ConfigurationError E002 when the model's name does not tell it; E004 when the vendor
+    wants a person to sign in.
     """
+    declared = model.partition("/")[0]
+    if declared in _BY_SIGNING_IN:
+        raise ConfigurationError(
+            "E004",
+            f"provider_config: {declared} wants a person to sign in with a code; no server can.",
+            "Choose a model of a vendor that gives keys.",
+        )
     litellm = load_litellm()
     try:
         _, vendor, key, base_url = litellm.get_llm_provider(model, api_base=options.base_url)
@@ -161,6 +171,23 @@ def vendor_of(model: str, options: Options) -> tuple[str, str | None, str | None
             'Name both, e.g. "mistral/mistral-large-latest", or openai/NAME with a base_url.',
         ) from error
     return vendor, options.api_key or key, options.base_url or base_url
+
+
+def missing_key(model: str, options: Options) -> str | None:
+    """Name the variables that a vendor's key may come from, when none of them is set.
+
+    None when there is a key, when the server is one of the project's own (``base_url``), and where
+    LiteLLM knows of no key that is needed, or of other ways in. Nobody is asked.
+    Raises: as ``vendor_of``.
+    """
+    vendor, key, _ = vendor_of(model, options)
+    litellm = load_litellm()
+    own = ("OPENAI_BASE_URL", "OPENAI_API_BASE") if vendor == "openai" else ()
+    if key is not None or options.base_url is not None or any(map(os.environ.get, own)):
+        return None
+    names: Sequence[str] = litellm.validate_environment(model)["missing_keys"]
+    is_a_key = all(name.endswith("_API_KEY") for name in names)
+    return " or ".join(names) if names and is_a_key else None
 
 
 class Prices:

@@ -1,7 +1,7 @@
 """From settings to what makes a provider for each run, or an error that says what is wrong."""
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from types import FunctionType, MappingProxyType
@@ -184,18 +184,25 @@ def _attempt(setting: object, call: Callable[[], object]) -> None:
 
 
 @asynccontextmanager
-async def opened(factories: Iterable[Callable[[], BaseLLMProvider]]) -> AsyncGenerator[None]:
+async def opened(
+    factories: Iterable[Callable[[], BaseLLMProvider]],
+) -> AsyncGenerator[Sequence[str]]:
     """Be ready for runs inside: what takes long is loaded, and connections are closed at the end.
 
-    ``factories`` are what ``load_provider`` and ``load_profile`` returned. Raises:
-    ConfigurationError E002 when a model's vendor is not known, E003 when something is missing.
+    ``factories`` are what ``load_provider`` and ``load_profile`` returned. Gives warnings: a
+    sentence for each model that seems to have no key. Raises: ConfigurationError E002 when a
+    model's vendor is not known, E003 when something is missing, E004 when a vendor can't be asked.
     """
+    warnings: list[str] = []
     async with AsyncExitStack() as stack:
         for made in factories:
             if isinstance(made, _Shared):
                 with _named(made.profile):
-                    await stack.enter_async_context(made.provider.opened())
-        yield
+                    warning = await stack.enter_async_context(made.provider.opened())
+                if warning is not None:
+                    whose = "" if made.profile is None else f"provider_profiles {made.profile}: "
+                    warnings.append(whose + warning)
+        yield warnings
 
 
 def _shown(setting: object) -> str:

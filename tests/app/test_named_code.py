@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import run_here
 
 from app.demo.toy import managers
-from app.main import create_app, load_managers, open_desk
-from app.settings import Settings, load_callable, load_object
+from app.main import create_app, open_desk
+from app.named_code import load_callable, load_managers, load_object
+from app.settings import Settings
 from providers import OfflineProvider, Script
 from schema.errors import ConfigurationError
 
@@ -29,6 +31,9 @@ NOT_THERE = [
     ("no_such_shop.Own", "ModuleNotFoundError: No module named 'no_such_shop'"),
     ("broken_shop:Own", "ZeroDivisionError: division by zero"),
     ("a_shop:Other", "has no attribute 'Other'"),
+    ("a_shop:scrpt", "has no attribute 'scrpt', the closest one is script)."),
+    ("a_shop.Outer.Iner", "No module named 'a_shop.Outer'"),
+    ("a_shop:Outer.Iner", "has no attribute 'Iner', the closest one is Inner)."),
 ]
 
 
@@ -95,6 +100,74 @@ def test_code_that_can_not_be_imported_is_told_by_its_setting_with_the_reason(
         assert text.startswith("E004: " if name == "provider" else "E002: ")
         assert f"FRONTDESK_{name.upper()}={path} " in text
         assert reason in text
+
+
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        (
+            "from app.demo.toy import managers",
+            "names a module, and not the managers in it. Name them: corner.chat:managers.",
+        ),
+        (
+            "from schema import Managers\none, other = Managers(), Managers()",
+            "Name them: corner.chat:one or corner.chat:other.",
+        ),
+        (
+            "managers = None",
+            "names a module, and not the managers in it. "
+            "Make some there, as managers = Managers(), and name them: corner.chat:managers.",
+        ),
+        (
+            "1 / 0",
+            "names a module, and not the managers in it (ZeroDivisionError: division by zero, in "
+            "corner/chat.py line 1). Correct the code there.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "import corner.chat"])
+def test_a_module_is_told_from_the_managers_in_it(
+    tmp_path: Path, module: str, told: str, before: str
+) -> None:
+    corner = tmp_path / "corner"
+    corner.mkdir()
+    (corner / "__init__.py").write_text("" if "1 / 0" in module else before)
+    (corner / "chat.py").write_text(module)
+    ended = run_here(tmp_path, "check", managers="corner.chat")
+    for name in ("corner.chat", "corner"):
+        sys.modules.pop(name, None)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("frontdesk: E002: FRONTDESK_MANAGERS=corner.chat names a module")
+    assert ended.stderr.endswith(f"{told}\n")
+
+
+def test_a_single_module_is_told_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"^E002: FRONTDESK_MANAGERS=a_shop names a mod"):
+        load_managers("a_shop")
+
+
+def _of_type(name: str) -> str:
+    return (
+        "takes the class of a model, a SQLModel table, a Tortoise model or a Strawberry type "
+        f"with page=, and was given a value of type {name}, in slip_shop.py line 3). "
+        "Correct the code there.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("managers.expose(5)", f"TypeError: expose() {_of_type('int')}"),
+        ("managers.expose('Part')", f"TypeError: expose() {_of_type('str')}"),
+        ("managers.field('Part')(print)", f"TypeError: field() {_of_type('str')}"),
+    ],
+)
+def test_what_is_exposed_must_be_a_class(tmp_path: Path, line: str, told: str) -> None:
+    module = f"from schema import Managers\nmanagers = Managers()\n{line}\n"
+    (tmp_path / "slip_shop.py").write_text(module)
+    ended = run_here(tmp_path, "check", managers="slip_shop:managers")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.endswith(told)
 
 
 def test_a_wrong_setting_of_a_module_that_serves_itself_is_told_as_it_is(

@@ -1,6 +1,5 @@
 """A project with models of both kinds, served from its own folder as its author would."""
 
-import re
 import shutil
 import sys
 import time
@@ -10,12 +9,12 @@ import httpx
 import pytest
 from joserfc.jwk import OctKey
 from jwts import sign
+from pages import block
 from processes import UVICORN, run, serving
 
 from schema.events import Json, JsonObject
 
 PROJECT = Path(__file__).with_name("project")
-PAGE = (Path(__file__).parents[2] / "docs" / "expose.md").read_text()
 KEY = "k" * 48
 
 
@@ -99,8 +98,11 @@ script = Script([
 
 def test_the_examples_of_the_page_on_exposing_run_together(project: Path) -> None:
     """A class of the ledger service stands in for what the page leaves to its reader."""
-    blocks = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
-    (project / "shop" / "chat.py").write_text("\n".join([*blocks, LEDGER]))
+    exposed = block("docs/expose.md", "python", "# shop/chat.py")
+    computed = block("docs/expose.md", "python", "@managers.field")
+    balances = block("docs/expose.md", "python", "page=balances")
+    code = "\n".join([exposed, computed, balances, LEDGER])
+    (project / "shop" / "chat.py").write_text(code)
     (project / "shop" / "asks.py").write_text(ASKS)
     with serving(project, UVICORN, "shop.chat:app", provider="shop.asks:script") as url:
         parts, owed, none = results(url, "What is there?")

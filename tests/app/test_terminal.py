@@ -336,6 +336,23 @@ def test_an_interrupt_ends_the_run_at_once(folder: Path) -> None:
     assert stored(folder, "SELECT status FROM chat_runs") == [("interrupted",)]
 
 
+@pytest.mark.parametrize(
+    ("redirection", "said"),
+    [
+        (">&-", "Standard output is closed, so nothing can be shown."),
+        (">/dev/full", "Standard output can't be written: No space left on device."),
+    ],
+)
+@pytest.mark.parametrize("command", ["chat Hi", "check", "settings"])
+def test_an_output_that_takes_nothing_is_told_in_one_line(
+    folder: Path, command: str, redirection: str, said: str
+) -> None:
+    script = f"{FRONTDESK} {command} {redirection}"
+    ended = run(folder, "bash", "-c", script, managers=TOY, provider="voices.Goes")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == f"frontdesk: {said}\n"
+
+
 @pytest.mark.parametrize("streams", ["", "2>&1"])
 def test_who_reads_no_more_ends_it_quietly(folder: Path, streams: str) -> None:
     script = f"{FRONTDESK} chat Hi {streams} | head -n 1"

@@ -1,9 +1,11 @@
 """A provider setting becomes a factory, or an error that says what is wrong with it."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 
 import pytest
+from models import LITELLM_WARNINGS
 
 import providers
 from providers import (
@@ -19,6 +21,8 @@ from providers import (
 )
 from providers.base import ChatEvent, DoneEvent, Message, ToolDefinition
 from schema.errors import ConfigurationError
+
+pytestmark = LITELLM_WARNINGS
 
 
 class Quiet:
@@ -198,6 +202,59 @@ async def test_what_is_wrong_with_a_profile_s_vendor_is_told_by_its_name() -> No
     with pytest.raises(ConfigurationError, match=r"^E002: provider_profiles fast: .* the vendor"):
         async with opened([make]):
             pass
+
+
+@pytest.mark.parametrize(
+    ("config", "environment", "missing"),
+    [
+        ({"model": "openai/gpt-4o"}, {}, "OPENAI_API_KEY"),
+        ({"model": "gpt-4o"}, {}, "OPENAI_API_KEY"),
+        ({"model": "openai/no-such-model"}, {}, "OPENAI_API_KEY"),
+        ({"model": "anthropic/m"}, {}, "ANTHROPIC_API_KEY"),
+        ({"model": "gemini/m"}, {}, "GOOGLE_API_KEY or GEMINI_API_KEY"),
+        ({"model": "mistral/m"}, {}, "MISTRAL_API_KEY"),
+        ({"model": "openai/gpt-4o", "api_key": "k"}, {}, None),
+        ({"model": "openai/m", "base_url": "http://127.0.0.1:1/v1"}, {}, None),
+        ({"model": "openai/m"}, {"OPENAI_API_KEY": "k"}, None),
+        ({"model": "openai/m"}, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, None),
+        ({"model": "gemini/m"}, {"GEMINI_API_KEY": "k"}, None),
+        ({"model": "together_ai/m"}, {"TOGETHER_API_KEY": "k"}, None),
+        ({"model": "ollama_chat/m"}, {}, None),
+        ({"model": "hosted_vllm/m"}, {}, None),
+        ({"model": "bedrock/m"}, {}, None),
+        ({"model": "vertex_ai/m"}, {}, None),
+        ({"model": "azure/m"}, {}, None),
+    ],
+)
+async def test_a_key_that_seems_to_be_missing_is_a_warning(
+    config: dict[str, object],
+    environment: dict[str, str],
+    missing: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    told = f"{config['model']} has no key: set {missing}, or api_key in provider_config. "
+    told += "Without one its vendor refuses every question."
+    async with opened([load_provider("auto", config), OfflineProvider]) as warnings:
+        assert warnings == ([] if missing is None else [told])
+    async with opened([load_profile("fast", "auto", config)]) as warnings:
+        assert warnings == ([] if missing is None else [f"provider_profiles fast: {told}"])
+
+
+@pytest.mark.parametrize("vendor", ["github_copilot", "chatgpt"])
+async def test_a_vendor_that_wants_a_person_is_not_asked_to_sign_one_in(
+    vendor: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make = load_profile("fast", "auto", {"model": f"{vendor}/m", "api_key": "SENTINEL-KEY-1"})
+    with pytest.raises(ConfigurationError, match=f"^E004: provider_profiles fast: .*{vendor} want"):
+        async with opened([make]):
+            pass
+    with pytest.raises(ConfigurationError, match=r"^E004: "):
+        LiteLLMProvider.check_configuration({"model": f"{vendor}/m"})
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_exports_are_sorted_and_there() -> None:

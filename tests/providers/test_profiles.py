@@ -75,9 +75,9 @@ def test_a_wrong_profile_is_told_without_its_values(
     [
         (
             "slow",
-            "has as entry 1 no name of FRONTDESK_PROVIDER_PROFILES: fast_local, strong_local.",
+            " entry 1 names no profile: FRONTDESK_PROVIDER_PROFILES has only fast_local, str",
         ),
-        ("strong_local", "has as entry 1 a profile that is not of the provider's trust_group"),
+        ("strong_local", " entry 1 names a profile that is not of the provider's trust_group"),
     ],
 )
 def test_who_is_not_trusted_as_much_stands_in_for_nobody(
@@ -88,6 +88,16 @@ def test_who_is_not_trusted_as_much_stands_in_for_nobody(
     with pytest.raises(ConfigurationError, match=r"^E002: FRONTDESK_PROVIDER_FALLBACKS") as caught:
         load_settings()
     assert told in str(caught.value)
+
+
+def test_a_fallback_without_any_profile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRONTDESK_PROVIDER_FALLBACKS", "backup")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings()
+    assert str(caught.value).startswith(
+        "E002: FRONTDESK_PROVIDER_FALLBACKS entry 1 names no profile: "
+        "FRONTDESK_PROVIDER_PROFILES is not set."
+    )
 
 
 def test_who_never_fails_needs_nobody() -> None:
