@@ -37,7 +37,7 @@ install: $(RUNTIME)
 demo: $(RUNTIME)
 	$(BIN)/frontdesk demo $(NAME) --port $(PORT)
 
-test: $(VENV)/.dev $(VENV)/.clients $(VENV)/.typescript $(VENV)/.browser
+test: $(VENV)/.dev $(VENV)/.clients $(VENV)/.typescript $(VENV)/.browser $(VENV)/.nginx
 	$(BIN)/pytest --numprocesses 2 --dist loadfile --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 soak: $(VENV)/.dev
@@ -86,7 +86,7 @@ $(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml $(VENV
 	$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# What the tests of the contract need: generators of clients, each with a lock of its own, and a browser.
+# What the tests of the contract need: generators of clients, each with a lock of its own, and a browser; and nginx.
 $(VENV)/.clients: requirements/clients.txt | $(VENV)/.uv
 	$(UV) venv --quiet --clear --python $(BIN)/python $(VENV)/clients
 	$(UV) pip sync --quiet --require-hashes --python $(VENV)/clients/bin/python $<
@@ -105,4 +105,12 @@ $(VENV)/.browser: | $(VENV)/.dev
 	@command -v chromium > /dev/null || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } || { \
 	  echo "The tests of Swagger UI drive Chromium, which can't be installed from here. On Debian, as root: apt-get install chromium" >&2; exit 1; }
+	@touch $@
+
+# Only unpacked: a package that is installed would serve at once, and needs root.
+$(VENV)/.nginx: | $(VENV)/.uv
+	@PATH="$$PATH:/usr/sbin"; command -v nginx > /dev/null || { mkdir -p $(VENV)/nginx && cd $(VENV)/nginx && \
+	  { apt-get download -qq nginx 2> /dev/null || { apt-get update -qq && apt-get download -qq nginx; }; } && \
+	  dpkg-deb -x nginx_*.deb . && usr/sbin/nginx -v 2> /dev/null; } || { \
+	  echo "The tests of deploying run nginx, which can't be fetched from here. On Debian, as root: apt-get install nginx" >&2; exit 1; }
 	@touch $@

@@ -2,12 +2,16 @@
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from databases import KINDS, is_postgres
+from pages import block, shell, write
 from postgres import Postgres, database
+from processes import run
 
 from app.store import metadata, migrate
 
@@ -76,3 +80,19 @@ def copy_url(url: str, request: pytest.FixtureRequest, tmp_path: Path) -> Genera
     copy = server.create(request.getfixturevalue("migrated_template"))
     yield copy
     server.drop(copy)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """The folder of README's project: its package `shop`, and the database of its models."""
+    write(tmp_path, block("README.md", "python", "shop/chat.py"))
+    made = run(tmp_path, *shell(block("README.md", "sh", "create_all")))
+    assert made.returncode == 0, made.stderr
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.executescript(
+            """
+            INSERT INTO material VALUES (1, 'Steel', 7.5);
+            INSERT INTO part VALUES (1, 'Bolt', 1, 1), (2, 'Secret gear', 0, 1);
+            """
+        )
+    return tmp_path

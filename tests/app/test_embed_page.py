@@ -1,12 +1,12 @@
 """What docs/embed.md says is so, and what code that opens a desk can rely on."""
 
-import re
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 
 import httpx
+from pages import block, write
 from processes import UVICORN, ask, run, serving
 from transports import answer, kinds
 
@@ -19,14 +19,12 @@ from providers import Script
 from providers.scripted import say
 from schema.events import Actor, Ask, Done, Event, Failed, TextChunk
 
-PAGE = (Path(__file__).parents[2] / "docs" / "embed.md").read_text()
-SCRIPT, LEAVING, SITE = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
 ANN = Actor("user", "ann")
 
 
 def test_its_script_answers(tmp_path: Path) -> None:
-    (tmp_path / "ask.py").write_text(SCRIPT)
-    ended = run(tmp_path, sys.executable, "ask.py", log_level="warning")
+    name = write(tmp_path, block("docs/embed.md", "python", "# ask.py"))
+    ended = run(tmp_path, sys.executable, name, log_level="warning")
     assert ended.returncode == 0, ended.stderr
     first, *_ = ended.stdout.splitlines()
     assert first == "[search_managers {'query': 'projects aluminum parts'}]"
@@ -34,7 +32,7 @@ def test_its_script_answers(tmp_path: Path) -> None:
 
 
 def test_its_application_has_the_chat_and_asks_itself(tmp_path: Path) -> None:
-    (tmp_path / "site_chat.py").write_text(SITE)
+    write(tmp_path, block("docs/embed.md", "python", "# site_chat.py"))
     with serving(tmp_path, UVICORN, "site_chat:site", ready="/openapi.json") as url:
         assert httpx.get(f"{url}/stock").json() == "There are 3 parts."
         assert ask(url, "How many parts are there?") == "There are 3 parts."
@@ -46,7 +44,7 @@ async def events_of(desk: Desk, text: str, actor: Actor = ANN) -> list[Event]:
 
 async def test_its_way_to_leave_early_lets_the_run_go_on(toy_url: str) -> None:
     names: dict[str, Callable[[Desk, str], Awaitable[str]]] = {}
-    exec(LEAVING, names)
+    exec(block("docs/embed.md", "python", "first_look"), names)
     async with open_desk(managers, Settings(database_url=toy_url)) as desk:
         assert await names["first_look"](desk, "How many parts are there?") == "search_managers"
         after = await events_of(desk, "How many materials are there?")

@@ -1,11 +1,11 @@
 """What docs/providers.md says is so."""
 
 import re
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from pages import block, read, settings, write
 from processes import FRONTDESK, UVICORN, ask, run, serving
 
 from providers import (
@@ -17,28 +17,28 @@ from providers import (
 )
 from providers.options import read_options
 
-PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
-SETTINGS: list[str] = re.findall(r"```sh\n(.+?)```", PAGE, re.DOTALL)
+PAGE = read("docs/providers.md")
 
 
-@pytest.mark.parametrize("block", SETTINGS)
-def test_its_settings_pass_the_check(block: str, tmp_path: Path) -> None:
-    given = dict(line.split("=", 1) for line in shlex.split(block))
-    settings = {
-        name.removeprefix("FRONTDESK_").lower(): value
-        for name, value in given.items()
-        if name.startswith("FRONTDESK_")
-    }
-    ended = run(tmp_path, FRONTDESK, "check", managers="app.demo.toy:managers", **settings)
+@pytest.mark.parametrize(
+    "lines",
+    [
+        block("docs/providers.md", "sh", "ANTHROPIC_API_KEY"),
+        block("docs/providers.md", "sh", "openai/qwen3"),
+        block("docs/providers.md", "sh", "OllamaProvider"),
+        block("docs/providers.md", "sh", "FALLBACKS"),
+    ],
+)
+def test_its_settings_pass_the_check(lines: str, tmp_path: Path) -> None:
+    given = {"managers": "app.demo.toy:managers", **settings(lines)}
+    ended = run(tmp_path, FRONTDESK, "check", **given)
     assert ended.returncode == 0, ended.stderr
 
 
 def test_its_own_provider_answers(tmp_path: Path) -> None:
-    [code] = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "voice.py").write_text(code)
-    settings = {"managers": "app.demo.toy:managers", "provider": "shop.voice.Parrot"}
-    with serving(tmp_path, UVICORN, "app.main:app", **settings) as url:
+    write(tmp_path, block("docs/providers.md", "python", "# shop/voice.py"))
+    given = {"managers": "app.demo.toy:managers", "provider": "shop.voice.Parrot"}
+    with serving(tmp_path, UVICORN, "app.main:app", **given) as url:
         assert ask(url, "Hello to you") == "Hello to you"
 
 

