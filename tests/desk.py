@@ -68,12 +68,13 @@ class Desk:
         reads: int = 8,
         without: str = "",
         earlier: Sequence[tuple[str, str]] = (),
+        before: Sequence[Message] = (),
     ) -> Asked:
         """Ask; after ``reads`` calls no tools are offered, and ``without`` never is.
 
-        ``earlier`` are the questions before, each with its answer.
+        ``earlier`` are the questions before, each with its answer; ``before`` are whole turns.
         """
-        messages = [Message("system", "Answer from the data.")]
+        messages = [Message("system", "Answer from the data."), *before]
         for said, answer in earlier:
             messages += [Message("user", said), Message("assistant", answer)]
         messages.append(Message("user", question))

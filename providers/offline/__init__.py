@@ -14,6 +14,7 @@ What is where, from the bottom up:
     terms    the words that ask for figures: average, most, longest, per, sorted by
     asks     what kind of message it is: a question, a greeting, a request to change something
     parse    the message cut into words, numbers, dates, comparisons and ties
+    leaning  which earlier question a message leans on
     facts    what the tool results of this turn have said: managers, paths, pages
     figures  words that ask for a figure or an order, found among the pieces
     match    how well words name a field, and how well a value fits one
@@ -25,9 +26,11 @@ What is where, from the bottom up:
     frame    the question being read: which words have found a place, or the problem that stops it
     columns  the fields that figures are of
     ranking  what was read becomes figures, ranked rows, or a change of earlier figures
+    heads    what is ranked by its rows: "which supplier has the most"
     tally    figures of the sentence: what to measure, group, rank or sort, and by what
     amounts  numbers, dates and units become conditions
     resolve  gaps, values, columns; every word accounted for
+    recall   what an earlier question meant, told by the read that answered it
     follow   questions that lean on an earlier one
     probe    values looked for in the data before they become filters
     steps    calls and outcomes, and how a query is written
@@ -54,7 +57,7 @@ from providers.base import (
     ToolDefinition,
 )
 from providers.offline.facts import earlier_questions, read_turn
-from providers.offline.parse import parse
+from providers.offline.leaning import read_question
 from providers.offline.plan import plan
 from providers.offline.word import word
 
@@ -72,7 +75,7 @@ class OfflineProvider:
     ) -> AsyncIterator[ChatEvent]:
         """Ask for the next look-ups, or answer; the same messages always give the same events."""
         text, facts = read_turn(messages)
-        question = parse(text, earlier_questions(messages))
+        question = read_question(text, earlier_questions(messages))
         step = plan(question, facts, frozenset(tool.name for tool in tools))
         if isinstance(step, list):
             for number, call in enumerate(step, start=facts.calls + 1):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import ceil, floor
 
+from providers.offline.columns import named_alike
 from providers.offline.english import MOMENTS, UNITS, singular, split_name
 from providers.offline.facts import Field, Manager
 from providers.offline.frame import Frame, Stuck
@@ -19,6 +20,7 @@ from providers.offline.match import (
     field_level,
     hint_score,
     is_amount,
+    unit_of,
 )
 from providers.offline.parse import Compare, Cue, Moment, Number
 from providers.offline.segment import Mention, Value
@@ -27,6 +29,10 @@ from schema.events import Json
 
 _MAX_INTEGER = 2**63 - 1
 _MAX_YEARS = 40
+
+
+_Fields = tuple[tuple[str, ...], Field, *tuple[Field, ...]]
+"""A path to a field, that field, and others which are meant as well as it."""
 
 
 class Amounts:
@@ -112,14 +118,32 @@ class Amounts:
         if unit_word and unit is self.frame.at(index + 1):
             self.frame.used.add(index + 1)
         if mention and mention.field:
-            path, found = mention.path, mention.field
+            path, found, *rivals = self._named_fields(mention, mention.field, unit_word)
         else:
             in_time = compare.in_time if compare else self._is_year_like(number, start)
-            path, found = self._number_field(number, hints, unit_word, start, in_time=in_time)
+            path, found, *rivals = self._number_fields(
+                number, hints, unit_word, start, in_time=in_time
+            )
         if compare and compare.in_time:
             self._refuse_clock(number, path, found, named=mention is not None)
         self.frame.explain(before, path)
-        self.frame.add([_amount(path, found, number, lookup, unit_word)])
+        condition = _amount(path, found, number, lookup, unit_word)
+        self.frame.add([replace(condition, rivals=tuple(f.name for f in rivals))])
+
+    def _named_fields(self, mention: Mention, field: Field, unit: str) -> _Fields:
+        """Return the field that words name, and others that they name as well.
+
+        A number means something else in each of them if their units differ: then it is asked for.
+        """
+        owner, _ = self.frame.places.along(mention.path[:-1])
+        if owner is None or field.type not in NUMERIC:
+            return mention.path, field
+        found = named_alike(mention, [f for f in owner.fields if f.type in NUMERIC])
+        found = [f for f in found if unit and _factor(unit, f) is not None] or found or [field]
+        if len({unit_of(f) for f in found}) > 1:
+            raise Stuck("which", " ".join(mention.words), [f.name for f in found])
+        found.sort(key=lambda f: f.name != field.name)
+        return (*mention.path[:-1], found[0].name), found[0], *found[1:]
 
     def _refuse_clock(
         self, number: Number, path: tuple[str, ...], field: Field, *, named: bool
@@ -180,24 +204,26 @@ class Amounts:
         path = (*mention.path[:-1], other.name) if other else mention.path
         return replace(mention, path=path, field=other) if other else mention
 
-    def _number_field(
+    def _number_fields(
         self, number: Number, hints: frozenset[str], unit: str, start: int, *, in_time: bool
-    ) -> tuple[tuple[str, ...], Field]:
+    ) -> _Fields:
+        """Return the field of a bare number, and others that the words before it speak of."""
         if in_time and not number.is_year:
             raise Stuck("unclear", number.text)
         noun = self.frame.own_words if self._follows_subject(start, number) else frozenset[str]()
         for path, manager in self._number_places(start):
             fitting = _unit_fields(unit, manager) if unit else []
             usable = manager.model_copy(update={"fields": tuple(fitting)}) if fitting else manager
-            found = _numeric_field(hints - self.frame.own_words, usable, in_time=in_time, noun=noun)
-            if found is None and len(fitting) > 1:
+            told = hints - self.frame.own_words
+            found = _numeric_fields(told, usable, in_time=in_time, noun=noun)
+            if not found and len(fitting) > 1:
                 names = [f.name for f in fitting]
                 raise Stuck("which", f"{number.text} {unit}", names)
-            found = found or (fitting[0] if fitting else None)
-            if found:
+            if found := found or fitting:
                 if path and isinstance(near := self.frame.at(start - 1), Mention):
                     self.frame.refuse_rivals(near)
-                return (*path, found.name), found
+                rivals = [] if in_time else found[1:]
+                return (*path, found[0].name), found[0], *rivals
         raise Stuck("unclear", f"{number.text} {unit}".strip())
 
     def _number_places(self, at: int) -> list[tuple[tuple[str, ...], Manager]]:
@@ -262,14 +288,14 @@ class Amounts:
 # --- the field of a bare number -------------------------------------------------------------------
 
 
-def _numeric_field(
+def _numeric_fields(
     hints: frozenset[str],
     manager: Manager,
     *,
     in_time: bool,
     noun: frozenset[str],
-) -> Field | None:
-    """Return the field a bare number belongs to, or None when the question leaves that open.
+) -> list[Field]:
+    """Return the fields a bare number may belong to, or none when the question leaves that open.
 
     ``noun`` are words the number directly follows ("flight 1545").
     """
@@ -286,11 +312,11 @@ def _numeric_field(
             named = any(field_level([word], field.name, "") == 3 for word in noun)
             score += 3.0 if named else 1.0 if field.name in keys else 0.0
         scored.append((-score, order))
-    best = min(scored, default=(0.0, 0))
-    ties = [usable[order] for score, order in scored if score == best[0] < 0]
+    best = min((score for score, _ in scored), default=0.0)
+    ties = [usable[order] for score, order in scored if score == best < 0]
     if in_time and len(ties) > 1 and all(f.type in TEMPORAL for f in ties):
         raise Stuck("which", "the year", [f"the year of {f.name}" for f in ties])
-    return usable[best[1]] if best[0] < 0 else None
+    return ties
 
 
 def _units_of(field: Field) -> frozenset[str]:

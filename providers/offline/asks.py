@@ -50,6 +50,7 @@ _YES_OR_NO = frozenset("is are do does did has have was were any".split())
 _COUNTING = {("how", "many"), ("number", "of"), ("in", "total")}
 _ASKING = frozenset("which what whose who".split())
 _MORE = frozenset("more next rest".split())
+_HOW_MANY = frozenset("how many in total altogether exactly all".split())
 
 
 def intent_of(words: Sequence[str]) -> Intent:
@@ -103,6 +104,8 @@ def lean_of(words: Sequence[str]) -> Lean:
     """Tell how a message leans on an earlier one, from its lower-case words."""
     if words and set(words) <= _MORE | POLITE and _MORE & set(words):
         return "more"
+    if _has(words, (("how", "many"),)) and set(words) <= _HOW_MANY | POLITE:
+        return "change"
     if _has(words, MORE):
         return "more"
     if _has(words, OTHERS):

@@ -1,8 +1,11 @@
 """Columns of figures: the field that a measure is of, or that rows are grouped by."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
 from providers.offline.asked import Group, is_moment, is_reckoned
-from providers.offline.english import split_name
-from providers.offline.facts import Field
+from providers.offline.english import AGENTS, split_name
+from providers.offline.facts import Field, Manager
 from providers.offline.figures import Best, Op
 from providers.offline.frame import Frame, Stuck
 from providers.offline.match import (
@@ -13,13 +16,14 @@ from providers.offline.match import (
     hint_score,
     name_field,
 )
+from providers.offline.parse import Cue
 from providers.offline.segment import Mention, Value
 
 _COARSER: dict[str, tuple[str, ...]] = {"year": (), "hour": (), "day": ("year", "month")}
 """What the groups of a part of a date are told apart by, besides it; a year for all others."""
 
-_NAMED = 2
-"""The level at which words name a field, and not only its description."""
+_NAMED, _IN_FULL = 2, 3
+"""The levels at which words name a field, and not only its description, or its whole name."""
 
 
 def own_field(frame: Frame, best: Best) -> tuple[tuple[str, ...], Field]:
@@ -54,21 +58,23 @@ def field_of(frame: Frame, mention: Mention, *, ordered: bool) -> tuple[tuple[st
         raise Stuck("unmeasured", said)
     types = NUMERIC | (TEMPORAL if ordered else frozenset[str]())
     keys = {*owner.primary_key, *foreign_keys(owner)}
-    rated = [
-        (field_level(mention.words, f.name, f.description), f)
-        for f in owner.fields
-        if f.type in types and f.name not in keys
-    ]
-    most = max((level for level, _ in rated), default=0)
-    found = [f for level, f in rated if level == most > 0]
-    exact = [f for f in found if f == mention.field]
-    if len(found) > 1 and most == 3:
-        found = exact or found
+    found = named_alike(
+        mention, [f for f in owner.fields if f.type in types and f.name not in keys]
+    )
     if len(found) > 1:
         raise Stuck("which", said, [f.name for f in found])
     if not found or (not ordered and is_moment(found[0])):
         raise Stuck("unmeasured", said)
     return (*mention.path[:-1], found[0].name), found[0]
+
+
+def named_alike(mention: Mention, fields: Iterable[Field]) -> list[Field]:
+    """Return the fields that words name best, which are several if they name none in full."""
+    rated = [(field_level(mention.words, f.name, f.description), f) for f in fields]
+    most = max((level for level, _ in rated), default=0)
+    found = [f for level, f in rated if level == most > 0]
+    exact = [f for f in found if f == mention.field]
+    return exact if exact and most == _IN_FULL else found
 
 
 def field_of_related(frame: Frame, value: Value, op: Op) -> tuple[tuple[str, ...], Field]:
@@ -99,6 +105,12 @@ def group_of(frame: Frame, mention: Mention) -> Group:
     said = " ".join(mention.words) or frame.manager.name
     if mention.is_subject:
         raise Stuck("ungrouped", said)
+    if mention.field and field_level(mention.words, mention.field.name, "") < _IN_FULL:
+        # "Supplier" means the rows, whatever is said of them in the column of their numbers.
+        related = {f"{r.name}_id": r for r in frame.manager.relations}
+        if relation := related.get(mention.field.name):
+            path, target = (relation.name,), relation.target
+            mention = replace(mention, path=path, field=None, target=target)
     if mention.field is None:
         frame.refuse_rivals(mention)
     path = mention.path[:-1] if mention.field else mention.path
@@ -119,6 +131,30 @@ def group_of(frame: Frame, mention: Mention) -> Group:
         frame.want(owner.name)
         raise Stuck("ungrouped", said)
     return Group((*path, named.name), named)
+
+
+def agent_of(frame: Frame, verb: Cue) -> Mention:
+    """Return the related rows that the verb of "who delivers the most parts" speaks of."""
+    hints = (verb.hints | AGENTS.get(verb.kind, frozenset())) - frame.own_words
+    relations = [r for r in frame.manager.relations if not r.many]
+    found = [r for r in relations if hint_score(hints, r.name, r.description) >= 3.0]
+    if len(found) > 1:
+        raise Stuck("which", verb.text, [r.name for r in found])
+    if not found:
+        raise Stuck("unread", verb.text)
+    return Mention(0, False, (found[0].name,), (found[0].name,), target=found[0].target)
+
+
+def is_done_by(frame: Frame, verb: Cue, path: Sequence[str]) -> bool:
+    """Tell whether a verb says no more than that related rows have those that are counted."""
+    agents = AGENTS.get(verb.kind, frozenset[str]())
+    return frame.is_explained(verb, path) or frame.places.explains(path, agents)
+
+
+def is_link(manager: Manager) -> bool:
+    """Tell whether a row is known by the two rows it links, and by nothing else."""
+    keys = {key for key in manager.primary_key if key in foreign_keys(manager)}
+    return len(keys) == len(manager.primary_key) == len(("this", "that"))
 
 
 def coarser(frame: Frame, group: Group) -> list[Group]:

@@ -233,6 +233,20 @@ VERBS: dict[str, frozenset[str]] = {
 }
 """Verbs with the words of what they speak of, where a schema would not have the verb itself."""
 
+_AGENTS = {
+    "make makes made manufacture manufactures produce produces build builds": "manufacturer maker "
+    "producer supplier",
+    "deliver delivers delivered supply supplies supplied ship ships shipped": "supplier vendor",
+    "run runs ran operate operates fly flies flew": "operator airline carrier",
+    "own owns owned": "owner",
+    "buy buys bought place places placed": "customer buyer client",
+    "write writes wrote": "author writer",
+}
+AGENTS: dict[str, frozenset[str]] = {
+    verb: _words(words) for verbs, words in _AGENTS.items() for verb in verbs.split()
+}
+"""Verbs with words for those who do it, in a question for who does it most."""
+
 _UNITS = {
     "time": {1: "second sec", 60: "minute min", 3600: "hour hr", 86400: "day", 604800: "week"},
     "length": {

@@ -4,7 +4,7 @@ The provider keeps nothing between completions: each one reads its facts again f
 after the last user message. A result of another shape than expected is a refusal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -13,11 +13,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, Valida
 from pydantic import Field as Named
 
 from providers.base import Message, ToolCallEvent
-from providers.offline.parse import Said
+from providers.offline.leaning import Said
 from schema.events import JsonObject
 
 SEARCH, SCHEMA, PATH = "search_managers", "get_manager_schema", "find_path"
 QUERY, AGGREGATE = "query", "aggregate"
+MAX_CALLS = 8
+"""Reads of one answer; the default budget of a message allows as many."""
 SUGGESTED = "\nYou could ask:\n- "
 """What opens the questions to ask instead, in an answer that is none."""
 
@@ -99,7 +101,7 @@ class Page(_Facts):
 
 
 _SEARCHED = TypeAdapter(list[Manager])
-_Answer = Page | Literal["refused"]
+Answer = Page | Literal["refused"]
 
 
 @dataclass(slots=True)
@@ -117,12 +119,17 @@ class Facts:
         default_factory=dict[tuple[str, str], tuple[str, ...] | None]
     )
     widening: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    pages: dict[str, _Answer] = field(default_factory=dict[str, _Answer])
+    pages: dict[str, Answer] = field(default_factory=dict[str, Answer])
     done: set[str] = field(default_factory=set[str])
     is_refused: bool = False
     calls: int = 0
 
-    def page(self, args: JsonObject, tool: str = QUERY) -> _Answer | None:
+    @property
+    def left(self) -> int:
+        """How many more reads the answer may make."""
+        return max(0, MAX_CALLS - self.calls)
+
+    def page(self, args: JsonObject, tool: str = QUERY) -> Answer | None:
         """Return what a query found; None if it was not asked."""
         return self.pages.get(call_key(tool, args))
 
@@ -176,9 +183,19 @@ def earlier_questions(messages: list[Message]) -> list[Said]:
     for message in messages:
         if message.role == "user":
             said.append(Said(message.content))
-        elif said and message.role == "assistant" and SUGGESTED in message.content:
-            said[-1] = Said(said[-1].text, is_refused=True)
+        elif said and message.role == "assistant":
+            answered = _answering(said[-1].answered, message.tool_calls)
+            said[-1] = Said(said[-1].text, SUGGESTED in message.content, answered)
     return said[:-1]
+
+
+def _answering(
+    before: ToolCallEvent | None, calls: Sequence[ToolCallEvent]
+) -> ToolCallEvent | None:
+    """Return the last read of rows; after one of rows in order, what follows only counts ties."""
+    if before and before.name == QUERY and "order_by" in before.args:
+        return before
+    return next((call for call in reversed(calls) if call.name in {QUERY, AGGREGATE}), before)
 
 
 def read_turn(messages: list[Message]) -> tuple[str, Facts]:

@@ -11,6 +11,7 @@ from providers.offline.asked import Change, Figures, Measure, Rank, from_bad_end
 from providers.offline.facts import Facts
 from providers.offline.frame import Problem
 from providers.offline.parse import Mark, Question
+from providers.offline.recall import recall
 from providers.offline.resolve import Layer, Resolved, resolve
 from providers.offline.subject import Subject, named_again
 
@@ -19,6 +20,8 @@ _Asked = Figures | Rank | Change | None
 
 def understand(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | None:
     """Read a question with those it leans on; None if no manager fits."""
+    if question.answered:
+        return recall(question.answered, facts)
     if not question.leans or question.earlier is None:
         return resolve(question, facts, depth=depth)
     base = understand(question.earlier, facts, depth=depth)
@@ -87,7 +90,9 @@ def _joined(base: Resolved, part: Resolved, question: Question) -> Resolved:
         found.intent = base.intent
     if question.intent == "count" and part.asked is None and not isinstance(base.asked, Rank):
         groups = base.asked.groups if isinstance(base.asked, Figures) else ()
-        found.asked = Figures((Measure("count"),), groups) if groups else None
+        is_counted = Measure("count") in _measures(base.asked)
+        counted = base.asked if is_counted else Figures((Measure("count"),), groups)
+        found.asked = counted if groups else None
         return found
     asked = _changed(base.asked, part.asked)
     if isinstance(asked, Problem):

@@ -14,7 +14,7 @@ from providers.offline.match import (
     whole_words,
 )
 from providers.offline.parse import Question, Word
-from providers.offline.places import related_names
+from providers.offline.places import related_names, speaks_of
 from providers.offline.steps import COLUMNS, Call, LookedUp, Step, Trouble
 from schema.events import Json, JsonObject
 
@@ -46,8 +46,15 @@ def look_up(question: Question, facts: Facts) -> Step:
     ]
     if not pages and all(word.text.islower() for word in name):
         return Trouble(Problem("lost", text))
-    unread = next((w.text for w in rest if not _is_known(w, facts)), "")
+    unread = next((w.text for w in rest if not _is_answered(w, pages, facts)), "")
     return LookedUp(text, tuple(pages), unread, question.intent == "exists")
+
+
+def _is_answered(word: Word, pages: Sequence[tuple[Manager, Page]], facts: Facts) -> bool:
+    """Tell whether the rows say something of a word: what "cost" speaks of has to be a field."""
+    if hints := VERBS.get(word.lower):
+        return any(speaks_of(hints, manager) for manager, _ in pages)
+    return _is_known(word, facts)
 
 
 def _with_words(page: Page, named: Field, text: str) -> Page:

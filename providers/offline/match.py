@@ -39,6 +39,7 @@ _UNIT = re.compile(
     rf"\bin (?P<unit>(?:{'|'.join(_UNITS.split())})"
     r"(?: per [a-z]+(?: [a-z]+)?| Fahrenheit| Celsius)?)(?=$|[,;.])"
 )
+_NULL = re.compile(r"\bnull (?:if|when)\b[^;.]*")
 _ZONE = re.compile(r"[A-Z]\w+/[A-Z]\w+")
 
 
@@ -46,7 +47,8 @@ _ZONE = re.compile(r"[A-Z]\w+/[A-Z]\w+")
 class Condition:
     """One filter: a path, a lookup ("" is equality), and the value with the user's words for it.
 
-    The lookup "any" has filters as its values, of which one must hold.
+    The lookup "any" has filters as its values, of which one must hold. ``rivals`` are fields that
+    the user's words may mean as well.
     """
 
     path: tuple[str, ...]
@@ -54,6 +56,7 @@ class Condition:
     value: Json
     said: str = ""
     in_time: bool = False
+    rivals: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -238,7 +241,8 @@ def is_code_field(field: Field, manager: Manager) -> bool:
 def hint_score(hints: Iterable[str], name: str, description: str) -> float:
     """Say how strongly hint words point at a name (4) or its description (3, in part 2)."""
     parts = [ABBREVIATIONS.get(part, part) for part in split_name(name)]
-    described = split_name(description)
+    # A word of when there is no value says nothing of those that are there.
+    described = split_name(_NULL.sub("", description))
     best = 0.0
     for hint in hints:
         if any(related(hint, part) for part in parts):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from providers.base import ToolCallEvent
 from providers.offline.asks import Intent, Lean, asks_several, intent_of, lean_of, small_talk
 from providers.offline.english import (
     CALCULATIONS,
@@ -36,25 +37,13 @@ from providers.offline.english import (
     UNSET,
     VERBS,
     Op,
+    split_name,
 )
-from providers.offline.terms import ADJECTIVES, DIRECTIONS, ENDS, RANKED, SORTING, WORST
+from providers.offline.terms import RANKED
 
 _MAX_CHARS = 2000
 _MAX_TOKENS = 200
-_MAX_EARLIER = 12
-_MAX_PART = 8
-"""The most pieces of a part of a question that stands alone."""
-_OPENING = frozenset(
-    {
-        "per",
-        *ENDS,
-        *(words[0] for words in SORTING),
-        "grouped",
-        *(words[0] for words in (*WORST, *DIRECTIONS)),
-    }
-)
-_RANKING = frozenset({*RANKED, *ADJECTIVES, "recent", "ones"})
-_ASKING = frozenset({"list", "count", "exists"})
+_DO = frozenset({"do", "does", "did"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +142,8 @@ class Question:
 
     ``counted`` is the index of what "how many" counts. ``asks_do``: the question has a "does", so
     its verb stands apart. ``compares``: values are to be set side by side. ``earlier`` is the
-    question it ``leans`` on, if there is one.
+    question it ``leans`` on, if there is one. One whose words lean on what is gone has no pieces,
+    but the read that ``answered`` it.
     """
 
     intent: Intent
@@ -163,6 +153,7 @@ class Question:
     compares: bool = False
     leans: Lean = ""
     earlier: "Question | None" = None
+    answered: ToolCallEvent | None = None
 
     @property
     def topic(self) -> str:
@@ -172,6 +163,8 @@ class Question:
         """
         if self.leans and self.earlier:
             return self.earlier.topic
+        if self.answered:
+            return " ".join(split_name(str(self.answered.args.get("manager"))))
         return self.own_topic
 
     @property
@@ -187,14 +180,6 @@ class Question:
         ]
         kept = [word for word in words if word.lower not in RANKED | CALCULATIONS]
         return " ".join(word.text for word in kept or words)[:200]
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """An earlier message of the user; ``is_refused``: it got no answer but what to ask instead."""
-
-    text: str
-    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,65 +263,28 @@ _PHRASES = _phrases()
 _LONGEST = max(map(len, _PHRASES))
 
 
-def parse(text: str, earlier: Sequence[Said] = ()) -> Question:
-    """Read a question. Never fails; what has no content is a greeting, thanks or asks for help.
-
-    ``earlier`` are the messages before it, oldest first: it may lean on the last that asks. One
-    that leaned itself, and could not be answered, is as if it had not been said.
-    """
-    before: Question | None = None
-    for said in earlier[-_MAX_EARLIER:]:
-        question = _read(said.text, before)
-        if question.intent in _ASKING and not (question.leans and said.is_refused):
-            before = question
-    return _read(text, before)
-
-
-def _read(text: str, earlier: Question | None) -> Question:
+def parse(text: str) -> Question:
+    """Read a question by itself. Never fails; without content it is small talk, unless it leans."""
     if asks_several(text):
         return Question("several")
     tokens = _tokens(text)
     words = [token.text.lower() for token in tokens]
     intent, leans = intent_of(words), lean_of(words)
     pieces, counted = _Reader(tokens, is_part=bool(leans)).read()
-    if not leans and earlier and intent == "list" and _opens_inside(pieces, words):
-        leans = "open"
     if not leans and _starts_with_owner(pieces):
         leans = "rows"
-    if leans and intent in {"change", "foreign"}:
+    if intent in {"change", "foreign"}:
         leans = ""
-    if leans and not (earlier and leans != "other"):
-        return Question("follow")
-    asks_do = bool({"do", "does", "did"} & set(words))
-    earlier = earlier if leans else None
-    compares = bool(COMPARING & set(words))
-    question = Question(intent, tuple(pieces), counted, asks_do, compares, leans, earlier)
-    has_value = any(
-        isinstance(p, (Number, Moment)) or (isinstance(p, Word) and p.quoted) for p in pieces
-    )
-    if question.topic or has_value or intent in {"change", "foreign"}:
+    asks_do, compares = (not known.isdisjoint(words) for known in (_DO, COMPARING))
+    question = Question(intent, tuple(pieces), counted, asks_do, compares, leans)
+    has_value = any(isinstance(p, (Number, Moment)) or _is_quoted(p) for p in pieces)
+    if leans or question.own_topic or has_value or intent in {"change", "foreign"}:
         return question
     return Question(small_talk(words))
 
 
-def _opens_inside(pieces: Sequence[Piece], words: Sequence[str]) -> bool:
-    """Tell "from LaGuardia?" and "top three?", which are no whole question, from one."""
-    first = pieces[0] if pieces else None
-    if all(isinstance(p, Number) or (isinstance(p, Word) and p.lower in _RANKING) for p in pieces):
-        # "The five cheapest?"
-        return any(isinstance(p, Word) for p in pieces)
-    if len(pieces) > _MAX_PART or (words and words[0] in LEAD | STOP | PEOPLE):
-        return False
-    if isinstance(first, Word) and first.lower in _OPENING:
-        return first.lower not in _RANKING or not _names_more(pieces[1:])
-    return isinstance(first, (Cue, Moment, Compare, Mark))
-
-
-def _names_more(pieces: Sequence[Piece]) -> bool:
-    """Tell "top 5 planes by seats", which says of what, from "top 5 by seats"."""
-    said = (p for p in pieces if not isinstance(p, Number))
-    following = next(said, None)
-    return isinstance(following, Word) and following.lower not in {*_RANKING, "first", "last"}
+def _is_quoted(piece: Piece) -> bool:
+    return isinstance(piece, Word) and piece.quoted
 
 
 def _starts_with_owner(pieces: Sequence[Piece]) -> bool:

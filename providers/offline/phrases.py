@@ -6,8 +6,8 @@ import orjson
 
 from providers.offline.facts import Manager, Page
 from providers.offline.match import Condition, name_field
-from providers.offline.resolve import SHOWN_ROWS
-from providers.offline.steps import Found, hops, label, value_of
+from providers.offline.resolve import SHOWN_ROWS, Resolved
+from providers.offline.steps import Found, Taken, hops, label, value_of
 from schema.events import Json, JsonObject
 
 _MAX_VALUE = 300
@@ -41,7 +41,7 @@ def _phrase(condition: Condition) -> str:
     if contains or condition.lookup in {"", "in"}:
         value = f'"{said}"' if contains else said
         contains = contains or said.startswith('"')
-        value = value.removesuffix(" in it")
+        value = value.replace(" in it", "") if contains else value
         if len(names) > 1 and len(condition.path) > 2:
             verb = "contains" if contains else "is"
             return f"with {names[0]} whose {' '.join(names[1:])} {verb} {value}"
@@ -67,22 +67,36 @@ def listed(names: Sequence[str], link: str = "and") -> str:
 # --- notes on values ------------------------------------------------------------------------------
 
 
-def taken_for(found: Found) -> str:
-    """Tell which values a part of a name was taken for, since they may not be meant."""
-    taken = [(text, value.removesuffix(".")) for text, value in found.taken]
-    return "".join(f' I took "{text}" for {value}.' for text, value in taken)
-
-
 def notes_on(found: Found) -> str:
-    """Tell of values that have the one asked for as a part, and were left out."""
+    """Tell what was taken for granted: conditions of before, fields, values and those left out."""
+    notes = "".join(f" {_taken_for(taken, found.resolved)}" for taken in found.taken)
+    for condition in found.conditions:
+        if condition.rivals:
+            others = listed(condition.rivals, "or")
+            notes += f" I took this to be about {label(condition.path)}, not {others}."
+    if found.resolved.kept:
+        notes += f" {sentence(f'Kept from before:{described(found.resolved.kept)}')}"
     if not found.others:
-        return ""
+        return notes
     places = dict.fromkeys(place for place, _ in found.others)
-    values = [value for _, value in found.others]
-    shown = [f'"{value}"' for value in values[:_MAX_OTHERS]]
-    if len(values) > _MAX_OTHERS:
-        shown.append(f"{len(values) - _MAX_OTHERS} more")
-    return f" Not counted in, though alike in {listed([*places])}: {listed(shown)}."
+    left_out = some([f'"{value}"' for _, value in found.others])
+    return f"{notes} Not counted in, though alike in {listed([*places])}: {left_out}."
+
+
+def _taken_for(taken: Taken, resolved: Resolved) -> str:
+    """Tell which values were taken, since others may be meant."""
+    own = name_field(resolved.subject)
+    what = resolved.noun if own and taken.path == (own.name,) else hops(taken.path)[-1]
+    if not taken.values:
+        return f'I took "{taken.said}" for every {what} that contains it.'
+    none = f'No {what} is called just "{taken.said}"'
+    return sentence(f"{none}, so I took it for {some(taken.values)}")
+
+
+def some(names: Sequence[str], link: str = "and") -> str:
+    """Join the first of many names in a sentence."""
+    more = len(names) - _MAX_OTHERS
+    return listed([*names[:_MAX_OTHERS], *([f"{more} more"] if more > 0 else [])], link)
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -96,15 +110,15 @@ def list_rows(
     *,
     skipped: int = 0,
 ) -> str:
-    """List the rows of a page, with the columns that tell them apart or were ``asked`` for."""
+    """List the rows of a page: the columns ``asked`` for, then those that tell rows apart."""
     asked = set(asked)
     rows = page.data[:SHOWN_ROWS]
-    telling = [
-        path
-        for number, path in enumerate(columns)
-        if number == 0 or ".".join(path) in asked or len(rows) < 2 or _varies(rows, path)
-    ]
-    telling = telling[: max(_MAX_CELLS, len(asked) + 1)]
+    first = [p for n, p in enumerate(columns) if n == 0 or ".".join(p) in asked]
+    ranked = first + sorted(
+        (path for path in columns if path not in first), key=lambda path: not _varies(rows, path)
+    )
+    kept = ranked[: max(_MAX_CELLS, len(first))]
+    telling = [path for path in columns if path in kept]
     lines = [_line(row, telling, asked, manager) for row in rows]
     left = page.total_count - skipped - len(lines)
     if left > 0:

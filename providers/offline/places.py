@@ -49,13 +49,15 @@ class Places:
         self.manager = manager
         self.facts = facts
         self.depth = depth
+        # What is left for schemas, if a value is to be looked for before the rows are read.
+        self.room = min(MAX_SCHEMAS, facts.left - 2)
         self.wanted: list[str] = []
 
     def known(self, name: str) -> Manager | None:
         """Return a manager; one of which nothing is known becomes wanted."""
         manager = self.facts.managers.get(name)
         asked = name in self.facts.detailed or name in self.wanted
-        if manager is None and not asked and len(self.wanted) < MAX_SCHEMAS:
+        if manager is None and not asked and len(self.wanted) < self.room:
             self.wanted.append(name)
         return manager
 
@@ -202,7 +204,7 @@ class Places:
     def _want_details(self, manager: Manager) -> None:
         """Want the schema of rows without a name: nothing else tells where a value may be."""
         missing = name_field(manager) is None and not self._is_detailed(manager)
-        if missing and manager.name not in self.wanted and len(self.wanted) < MAX_SCHEMAS:
+        if missing and manager.name not in self.wanted and len(self.wanted) < self.room:
             self.wanted.append(manager.name)
 
     def _is_detailed(self, manager: Manager) -> bool:

@@ -24,6 +24,7 @@ from providers.offline.steps import (
     Found,
     NotThere,
     Step,
+    Taken,
     Trouble,
     aggregate_args,
     label,
@@ -31,10 +32,7 @@ from providers.offline.steps import (
     value_of,
 )
 from providers.offline.subject import opens_with_rows
-from schema.events import JsonObject
-
-MAX_CALLS = 8
-"""Reads of one answer; the default budget of a message allows as many."""
+from schema.events import Json, JsonObject
 
 _UNREAD = frozenset({"greeting", "help", "change", "follow", "foreign", "several"})
 _NOTHING = Page(data=[], total_count=0)
@@ -48,8 +46,7 @@ def plan(question: Question, facts: Facts, offered: frozenset[str]) -> Step:
     step = _next(question, facts)
     if not isinstance(step, list):
         return step
-    left = max(0, MAX_CALLS - facts.calls)
-    calls = [c for c in step if c.name in offered and c.key not in facts.done][:left]
+    calls = [c for c in step if c.name in offered and c.key not in facts.done][: facts.left]
     if calls:
         return calls
     return About(question.intent) if question.intent in _UNREAD else _trouble("unfinished")
@@ -99,7 +96,7 @@ def _read(question: Question, facts: Facts) -> Step:
         if near.missed.is_whole or not isinstance(spelled, NotThere):
             return spelled
     far = understand(question, facts, depth=2)
-    if far is None or far.problem or facts.calls + len(far.schemas) > MAX_CALLS:
+    if far is None or far.problem or len(far.schemas) > facts.left:
         return _pursue(resolved, facts, respell=True)
     step = _pursue(far, facts, respell=True)
     is_vague = isinstance(step, Trouble) and step.problem.kind != "which"
@@ -118,19 +115,21 @@ def _pursue(resolved: Resolved, facts: Facts, *, respell: bool) -> Step:
     own = Layer(tuple(resolved.conditions), tuple(resolved.slots), is_added=resolved.is_added)
     keys = key_columns(resolved.subject, facts.managers)
     conditions, hits, taken = list[Condition](), list[Hit](), list[tuple[str, ...]]()
+    before = list[Condition]()
     for layer in (own, *reversed(resolved.layers)):
         # What is new comes first: it takes the place of what was said before of the same.
         slots = [s for s in layer.slots if not _is_replaced(s, taken, keys)]
-        left = max(0, MAX_CALLS - facts.calls - 1)
-        settled = settle(slots, facts, left, respell=respell)
+        settled = settle(slots, facts, max(0, facts.left - 1), respell=respell)
         if step := _unsettled(settled, resolved):
             return step
         kept = [h for h in settled.hits if not any(is_kin(h.place.path, p, keys) for p in taken)]
         fixed = [c for c in layer.conditions if not _is_overruled(c, taken, keys)]
         conditions[:0], hits[:0] = fixed, kept
+        if layer is not own:
+            before[:0] = [*fixed, *(hit.condition for hit in kept)]
         if not layer.is_added:
             taken += [c.path for c in fixed] + [h.place.path for h in kept]
-    return _ask(resolved, conditions, hits, facts)
+    return _ask(replace(resolved, kept=tuple(before)), conditions, hits, facts)
 
 
 def _is_replaced(
@@ -178,12 +177,14 @@ def _ask(resolved: Resolved, fixed: Sequence[Condition], hits: Sequence[Hit], fa
         twice = next(c for c in reversed(conditions) if keys.count(c.key) > 1)
         return _trouble("both", twice.said or twice.path[-1], resolved)
     others = tuple((label(h.place.path), o) for h in hits for o in h.others)
-    taken = tuple((h.said, h.condition.said) for h in hits if h.is_partial)
+    taken = tuple(Taken(h.place.path, h.place.owner, *part) for h in hits for part in h.parts)
     if resolved.compares:
         resolved = _side_by_side(resolved, conditions)
         if resolved.problem:
             return Trouble(resolved.problem, resolved)
     found = Found(resolved, conditions, _NOTHING, others, taken)
+    if step := _alone(found, hits, facts):
+        return step
     match resolved.asked:
         case Figures() as figures:
             return _ask_figures(found, figures, facts)
@@ -193,6 +194,30 @@ def _ask(resolved: Resolved, fixed: Sequence[Condition], hits: Sequence[Hit], fa
             return _trouble("calculation", said, resolved)
         case None:
             return _ask_rows(found, facts)
+
+
+def _alone(found: Found, hits: Sequence[Hit], facts: Facts) -> Step | None:
+    """Stop at one of several values that is only a part of others, if no rows are with those.
+
+    The rows of the other values would hide that something else may be meant by it.
+    """
+    for hit in hits:
+        for said, values in hit.parts:
+            if [*values] == hit.condition.value or hit.condition.lookup != "in":
+                continue
+            value: list[Json] = [*values]
+            named = values[0] if len(values) == 1 else f'"{said}" in it'
+            alone = Condition(hit.place.path, "in", value, named)
+            filters = tuple(alone if c is hit.condition else c for c in found.conditions)
+            counted = replace(found.resolved, asked=None, intent="count")
+            page = facts.page(args := query_args(counted, filters))
+            if page is None:
+                is_left = facts.left > 1
+                return [Call(QUERY, args)] if is_left else _trouble("unfinished", said, counted)
+            if isinstance(page, Page) and not page.total_count:
+                taken = tuple(t for t in found.taken if t.said == said)
+                return replace(found, conditions=filters, taken=taken)
+    return None
 
 
 def _side_by_side(resolved: Resolved, conditions: Sequence[Condition]) -> Resolved:

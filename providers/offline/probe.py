@@ -1,7 +1,8 @@
 """Values found in the data: which of the fields in question holds what the user said.
 
-Each place is asked for the value by itself, before it becomes a filter. So a filter is only made of
-values that exist, in the data's own spelling, and a value that exists nowhere can be named.
+The places of a value are looked into before it becomes a filter: those of one manager at once. So a
+filter is only made of values that exist, in the data's own spelling, and a value that exists
+nowhere can be named.
 """
 
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from providers.offline.english import SPELLINGS
-from providers.offline.facts import Facts, Page
+from providers.offline.facts import Answer, Facts, Page
 from providers.offline.match import Candidate, Condition, choice_of, looks_like_code, whole_words
 from providers.offline.places import Slot
 from schema.events import Json, JsonObject
@@ -28,17 +29,15 @@ _INNER = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A place that holds a value. ``others`` are longer values that have it as a part."""
+    """A place that holds a value. ``others`` are longer values that have it as a part.
+
+    ``parts`` are texts that no value there is, each with the values that it was taken for.
+    """
 
     place: Candidate
     condition: Condition
-    others: tuple[str, ...]
-    said: str
-
-    @property
-    def is_partial(self) -> bool:
-        """Tell whether one value stands for a part of it."""
-        return self.condition.lookup == "" and self.said.lower() != self.condition.said.lower()
+    others: tuple[str, ...] = ()
+    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def settle(slots: Sequence[Slot], facts: Facts, left: int, *, respell: bool) -> 
 
 def _settle(slot: Slot, facts: Facts, settled: Settled) -> None:
     for tier in _tiers(slot.places):
-        waiting = [p for place in tier for p in _probes(slot, place) if facts.page(p) is None]
+        waiting = [probe for probe in _probes(slot, tier, facts) if facts.page(probe) is None]
         left = settled.left - len(settled.probes)
         if waiting and _same_rows(tier) and len(waiting) > left:
             # Too many fields of the same related rows to try them all: let the user say which.
@@ -113,9 +112,9 @@ def _same_rows(tier: Sequence[Candidate]) -> bool:
 
 def _take_hits(slot: Slot, tier: Sequence[Candidate], facts: Facts, settled: Settled) -> bool:
     """Take the best of the places that hold the value; two as good as each other are rivals."""
-    hits = [hit for place in tier if (hit := _hit(slot, place, facts))]
-    pages = [facts.page(probe) for place in tier for probe in _probes(slot, place)]
+    pages = [facts.page(probe) for probe in _probes(slot, tier, facts)]
     settled.is_refused = settled.is_refused or "refused" in pages
+    hits = _hits(slot, tier, facts)
     ties = [h.place for h in hits if h.place.score > hits[0].place.score - _TIE]
     if len(ties) > 1 and len(ties[0].path) > 1:
         settled.rivals = settled.rivals or (slot.said, tuple(ties))
@@ -139,13 +138,59 @@ def _is_code(place: Candidate) -> bool:
     return (place.is_code and not place.is_name) or place.field.type == "uuid"
 
 
-def _probes(slot: Slot, place: Candidate) -> list[JsonObject]:
-    if place.field.choices or slot.is_part:
+def _probes(slot: Slot, places: Sequence[Candidate], facts: Facts) -> list[JsonObject]:
+    """Return the look-ups that tell whether places hold the texts, each once."""
+    probes: list[JsonObject] = []
+    for place in places if not slot.is_part else ():
+        together = _together(place, places)
+        probes += [_probe(slot, place, text, together, facts) for text in slot.texts if together]
+    return _each_once(probes)
+
+
+def _together(place: Candidate, places: Sequence[Candidate]) -> list[Candidate]:
+    """Return the places to look into at once with a place; none if its choices tell already."""
+    if place.field.choices:
         return []
+    return [p for p in places if p.owner == place.owner and not p.field.choices]
+
+
+def _probe(
+    slot: Slot, place: Candidate, text: str, together: Sequence[Candidate], facts: Facts
+) -> JsonObject:
+    """Return the look-up that tells whether a place holds a text.
+
+    It is one for all places of a manager. If that finds too many rows to tell, those that it was
+    seen in are looked into one by one, and the rest at once again.
+    """
+    asked = _each_once([_single(slot, place, text) for place in together for text in slot.texts])
+    fields: list[Json] = [*dict.fromkeys(p.field.name for p in together)]
+    either: list[Json] = [probe["filters"] for probe in asked]
+    joint = asked[0] if len(asked) == 1 else _query(place, {"or": either}, fields, _ROWS)
+    page = facts.page(joint)
+    if page is None or (isinstance(page, Page) and page.total_count <= len(page.data)):
+        return joint
+    seen = [p for p in together if isinstance(page, Page) and _is_seen(slot, p, page)]
+    if not seen or place in seen:
+        return _single(slot, place, text)
+    return _probe(slot, place, text, [p for p in together if p not in seen], facts)
+
+
+def _is_seen(slot: Slot, place: Candidate, page: Page) -> bool:
+    values = [value.lower() for value in _values(place, page)]
+    return any(text.lower() in value for value in values for text in slot.texts)
+
+
+def _each_once(probes: list[JsonObject]) -> list[JsonObject]:
+    """Drop look-ups that two fields lead to."""
+    return [probe for number, probe in enumerate(probes) if probe not in probes[:number]]
+
+
+def _single(slot: Slot, place: Candidate, text: str) -> JsonObject:
+    """Ask one place for a text; for all at once where it holds codes."""
     if _is_code(place):
-        texts: list[Json] = [s for text in slot.texts for s in _spellings(text)]
-        return [_query(place, {f"{place.field.name}__in": texts}, len(texts))]
-    return [_contains(place, text) for text in slot.texts]
+        texts: list[Json] = [s for code in slot.texts for s in _spellings(code)]
+        return _query(place, {f"{place.field.name}__in": texts}, [place.field.name], len(texts))
+    return _contains(place, text)
 
 
 def _spellings(text: str) -> list[Json]:
@@ -154,11 +199,10 @@ def _spellings(text: str) -> list[Json]:
 
 
 def _contains(place: Candidate, text: str) -> JsonObject:
-    return _query(place, {f"{place.field.name}__icontains": text}, _ROWS)
+    return _query(place, {f"{place.field.name}__icontains": text}, [place.field.name], _ROWS)
 
 
-def _query(place: Candidate, filters: JsonObject, limit: int) -> JsonObject:
-    fields: list[Json] = [place.field.name]
+def _query(place: Candidate, filters: JsonObject, fields: list[Json], limit: int) -> JsonObject:
     return {"manager": place.owner, "filters": filters, "fields": fields, "limit": limit}
 
 
@@ -167,26 +211,34 @@ def _values(place: Candidate, page: Page) -> list[str]:
     return list(dict.fromkeys(value for value in found if isinstance(value, str)))
 
 
-def _hit(slot: Slot, place: Candidate, facts: Facts) -> Hit | None:
+def _hits(slot: Slot, tier: Sequence[Candidate], facts: Facts) -> list[Hit]:
+    """Return the places of a tier that hold every one of the texts."""
+    return [hit for place in tier if (hit := _hit(slot, place, _together(place, tier), facts))]
+
+
+def _hit(slot: Slot, place: Candidate, together: Sequence[Candidate], facts: Facts) -> Hit | None:
     """Return the condition for a place that holds every one of the texts."""
     found: list[_Match] = []
     for text in slot.texts:
-        match = _match(slot, text, place, facts)
+        probe = _probe(slot, place, text, together, facts) if together else {}
+        match = _match(slot, text, place, facts.page(probe))
         if match is None:
             return None
         found.append(match)
     part = next((m for m in found if not m.values), None)
     if part and not slot.is_part and len(part.text) < _LEAST_PART:
         return None  # "LA" is a part of Atlanta
+    parts = tuple((m.text, m.values) for m in found if m.is_partial)
     if part and len(found) == 1:
-        return Hit(place, Condition(place.path, "icontains", part.text, part.text), (), part.text)
+        condition = Condition(place.path, "icontains", part.text, part.text)
+        return Hit(place, condition, parts=parts)
     values: list[Json] = list(dict.fromkeys(v for m in found for v in m.values))
     if part or not values:
         return None
     said = " or ".join(m.said for m in found)
     lookup = "" if len(values) == 1 else "in"
     condition = Condition(place.path, lookup, values[0] if len(values) == 1 else values, said)
-    return Hit(place, condition, tuple(o for m in found for o in m.others), slot.said)
+    return Hit(place, condition, tuple(o for m in found for o in m.others), parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,26 +249,25 @@ class _Match:
     values: tuple[str, ...] = ()
     said: str = ""
     others: tuple[str, ...] = ()
+    is_partial: bool = False
 
 
-def _match(slot: Slot, text: str, place: Candidate, facts: Facts) -> _Match | None:
+def _match(slot: Slot, text: str, place: Candidate, page: Answer | None) -> _Match | None:
     if slot.is_part:
         return _Match(text)
     if place.field.choices:
         choice = choice_of(text, place.field)
         return _Match(text, (choice,), choice) if choice else None
-    if _is_code(place):
-        page = facts.page(_probes(slot, place)[0])
-        known = _values(place, page) if isinstance(page, Page) else []
-        exact = [value for value in known if value.lower() == text.lower()]
-        if not exact and isinstance(page, Page) and page.total_count > len(page.data):
-            # The rows on the page may all be of the other values asked for.
-            exact = [text]
-        return _Match(text, tuple(exact), exact[0]) if exact else None
-    page = facts.page(_contains(place, text))
     if not isinstance(page, Page) or not page.total_count:
         return None
-    return _in_text(slot, text, _values(place, page), page)
+    known = _values(place, page)
+    if not _is_code(place):
+        return _in_text(slot, text, known, page)
+    exact = [value for value in known if value.lower() == text.lower()]
+    if not exact and page.total_count > len(page.data):
+        # The rows on the page may all be of the other values asked for.
+        exact = [text]
+    return _Match(text, tuple(exact), exact[0]) if exact else None
 
 
 def _in_text(slot: Slot, text: str, known: list[str], page: Page) -> _Match | None:
@@ -233,9 +284,9 @@ def _in_text(slot: Slot, text: str, known: list[str], page: Page) -> _Match | No
     if slot.is_whole or not within:
         return None
     if not is_all or len(within) > _MAX_VALUES:
-        return _Match(text)
+        return _Match(text, is_partial=True)
     said = within[0] if len(within) == 1 else f'"{text}" in it'
-    return _Match(text, tuple(within), said)
+    return _Match(text, tuple(within), said, is_partial=True)
 
 
 # --- spelled otherwise ----------------------------------------------------------------------------
@@ -259,7 +310,7 @@ def _respell(slot: Slot, facts: Facts, settled: Settled) -> None:
         same = [v for v in values if _squeezed(v) in {_squeezed(text), other}]
         if same:
             condition = Condition(place.path, "", same[0], same[0])
-            settled.hits.append(Hit(place, condition, (), same[0]))
+            settled.hits.append(Hit(place, condition))
             return
         missed = replace(missed, similar=tuple(v for v in values if _alike(text, v))[:3])
     if slot.is_whole and not missed.similar:
@@ -275,7 +326,8 @@ def is_run_together(text: str) -> bool:
 def _holding(slot: Slot, facts: Facts) -> tuple[str, ...]:
     """Return values that have the text as a part, where only a whole value counts."""
     loose = replace(slot, is_whole=False)
-    hits = [h for place in slot.places if not place.is_code and (h := _hit(loose, place, facts))]
+    tiers = _tiers(slot.places)
+    hits = [h for t in tiers for h in _hits(loose, t, facts) if not h.place.is_code]
     return tuple(str(h.condition.value) for h in hits if h.condition.lookup == "")[:3]
 
 

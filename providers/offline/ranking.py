@@ -133,6 +133,8 @@ def _ranked(frame: Frame, read: Read) -> Rank:
     top = read.top
     measure = (top.measure if top else None) or read.sort
     text = top.best.text if top else read.direction.text if read.direction else ""
+    if top and measure and measure.op == "count":
+        raise Stuck("ungrouped")
     if measure is None or measure.field is None or frame.question.intent == "count":
         raise Stuck("measure" if measure is None else "calculation", text)
     if measure.op not in {"max", "min"}:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from providers.offline.amounts import Amounts
 from providers.offline.asked import Change, Figures, Measure, Rank
 from providers.offline.asks import Intent
+from providers.offline.columns import is_link
 from providers.offline.english import GLUE, singular
 from providers.offline.facts import Facts, Manager
 from providers.offline.frame import Frame, Problem, Stuck, Wanting
@@ -17,7 +18,6 @@ from providers.offline.match import (
     Bond,
     Candidate,
     Condition,
-    foreign_keys,
     is_amount,
     is_quantity,
     looks_like_code,
@@ -54,7 +54,8 @@ class Resolved:
 
     ``rows`` is how many to show, after those ``skipped``. ``related`` are the names of related
     rows, for a manager whose rows have none themselves. ``layers`` are what earlier questions said,
-    oldest first; unless ``is_added``, what is new replaces what they said of the same.
+    oldest first; unless ``is_added``, what is new replaces what they said of the same. ``kept`` is
+    what of it still holds.
     """
 
     subject: Manager
@@ -66,6 +67,7 @@ class Resolved:
     asked: Figures | Rank | Change | None = None
     layers: tuple[Layer, ...] = ()
     is_added: bool = False
+    kept: tuple[Condition, ...] = ()
     skipped: int = 0
     compares: bool = False
     shown: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
@@ -116,7 +118,7 @@ def _resolve(question: Question, subject: Subject, facts: Facts, depth: int) -> 
                 resolved.schemas = [link.name] if link.name not in facts.detailed else []
                 if resolved.schemas:
                     resolved.problem = None
-                elif _is_link(link, subject):
+                elif is_link(link) and subject.start >= 0:
                     return _resolve(question, replace(subject, manager=link), facts, 2)
         except Wanting:
             resolved.schemas, resolved.reads = resolver.places.wanted, resolver.reads
@@ -139,12 +141,6 @@ def _link(subject: Subject, problem: Problem, facts: Facts) -> Manager | None:
         ),
         None,
     )
-
-
-def _is_link(link: Manager, subject: Subject) -> bool:
-    """Tell whether a row of the link is known by the two rows it links, and by nothing else."""
-    keys = {key for key in link.primary_key if key in foreign_keys(link)}
-    return len(keys) == len(link.primary_key) == len(("this", "that")) and subject.start >= 0
 
 
 def _is_known_by_itself(manager: Manager) -> bool:
@@ -318,6 +314,9 @@ class _Resolver(Frame):
         led = self.mention(position)
         is_related = led is not None and led.field is None and not led.is_subject
         if not cues or led is None or not led.path:
+            return None
+        if position in self.used and is_link(self.manager):
+            # "Quantity of parts in Apollo": each row is of a part, and of the project itself.
             return None
         if not is_related and not self.is_holder(position):
             return None

@@ -129,7 +129,8 @@ class _Reader:
             if not (isinstance(piece, Mark) and piece.kind == "count") or self._is_ranked():
                 self.found.append(piece)
             return 1
-        if self.found and isinstance(self.found[-1], Number) and singular(piece.lower) in UNITS:
+        is_amount = bool(self.found) and isinstance(self.found[-1], Number)
+        if is_amount and singular(piece.lower) in UNITS and not self._is_ranked_unit():
             # "2 hours" is an amount, even where a column is called hour.
             self.found.append(Cue(piece.lower, piece.text))
             return 1
@@ -142,6 +143,12 @@ class _Reader:
             return self._figure(*figure)
         self._word(position, piece)
         return 1
+
+    def _is_ranked_unit(self) -> bool:
+        """Tell "top 5 days by flights" and "three days with the most flights" from an amount."""
+        figures = (figure_at(self.pieces, at) for at in range(len(self.pieces)))
+        is_first = all(isinstance(s, (Best, Number)) for s in self.found)
+        return is_first and any(found and isinstance(found[0], Best) for found in figures)
 
     def _is_of_field(self, position: int) -> bool:
         """Tell "total rank" from "total" alone, where both words are names of fields."""

@@ -1,12 +1,17 @@
 """Years and months as conditions on a field of dates, which has no column for them."""
 
+import re
 from collections.abc import Sequence
 
+from providers.offline.english import MONTH_NAMES
 from providers.offline.facts import Field
 from providers.offline.match import Condition
 from schema.events import Json, JsonObject
 
 _MONTHS = 12
+_DAY = r"\d{4}-(0[1-9]|1[0-2])-01(T00:00:00)?"
+_WHOLE = re.compile(f"{_DAY} {_DAY}$")
+"""The first days of two months."""
 
 
 def span(
@@ -57,3 +62,18 @@ def _end(field: Field, year: int, month: int | None) -> str:
     if month is None or month == _MONTHS:
         return _start(field, year + 1, None)
     return _start(field, year, month + 1)
+
+
+def said_of(path: tuple[str, ...], ways: Sequence[Json]) -> str:
+    """Say the years or months of an ``any_of`` condition; "" if it is none."""
+    name, said = "__".join(path), list[str]()
+    for way in ways:
+        bounds = way if isinstance(way, dict) else {}
+        first, end = (str(bounds.get(f"{name}__{lookup}", "")) for lookup in ("gte", "lt"))
+        found = _WHOLE.match(f"{first} {end}")
+        if not found:
+            return ""
+        is_year = first[4:7] == end[4:7]
+        month = MONTH_NAMES[int(first[5:7]) - 1]
+        said.append(first[:4] if is_year else f"{month} {first[:4]}")
+    return " or ".join(said)

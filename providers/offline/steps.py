@@ -34,20 +34,42 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A text that no value at the end of ``path`` is: the ``values`` with it in them were taken.
+
+    No values: all that contain it were, for there are too many to name. ``owner`` is the manager
+    that has the field.
+    """
+
+    path: tuple[str, ...]
+    owner: str
+    said: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """The rows that fit.
 
     Rows are groups where figures were asked for. ``others`` are places and values that have the one
-    asked for as a part; ``taken`` are parts of names with the names they were taken for. ``tied``
-    is how many rows share the value that is ranked first, if the page can't tell.
+    asked for as a part; ``taken`` are texts that stand for values they are a part of. ``tied`` is
+    how many rows share the value that is ranked first, if the page can't tell.
     """
 
     resolved: Resolved
     conditions: tuple[Condition, ...]
     page: Page
     others: tuple[tuple[str, str], ...] = ()
-    taken: tuple[tuple[str, str], ...] = ()
+    taken: tuple[Taken, ...] = ()
     tied: int = 0
+
+    @property
+    def is_nothing(self) -> bool:
+        """Tell whether no row fits; a figure of none is 0 or not there."""
+        figures = self.resolved.asked
+        if not isinstance(figures, Figures) or figures.groups:
+            return not self.page.total_count
+        return not any(row.get(m.key) for row in self.page.data for m in figures.measures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from providers.offline.facts import Facts, Manager
 from providers.offline.figures import Best, By, Op, figure_at, is_figure, skip_figures
 from providers.offline.match import best_field, best_level, named_relation, names_manager
 from providers.offline.parse import Compare, Cue, Mark, Number, Piece, Question, Word
+from providers.offline.terms import ENDS
 
 _LONGEST_NAME = 4
 
@@ -36,7 +37,7 @@ def find_subject(question: Question, facts: Facts) -> Subject | None:
     pieces = question.pieces
     named = list(_named(pieces, facts))
     for subject in named:
-        if _is_counted(pieces, subject.start):
+        if _is_counted(pieces, subject.start) or _is_counted_by(pieces, named[0], subject):
             return subject
     first = next((s for s in named if not _is_grouped(pieces, s.start)), None)
     for measure in _measures(pieces):
@@ -121,12 +122,25 @@ def _manager_at(pieces: Sequence[Piece], position: int, facts: Facts) -> Subject
 def _is_counted(pieces: Sequence[Piece], at: int) -> bool:
     """Tell whether rows are counted to rank others: "with most flights", "over 50 flights"."""
     before = figure_at(pieces, at - 1) if at else None
+    while not before and at > 1 and isinstance(pieces[at - 1], Word):
+        # "The most aluminum parts"
+        at -= 1
+        before = figure_at(pieces, at - 1)
     if before and isinstance(before[0], Best):
         return before[0].is_count and at > 1
     if at > 2 and isinstance(pieces[at - 1], Number) and isinstance(pieces[at - 2], Compare):
         return isinstance(pieces[at - 3], Cue)
     mark = pieces[at - 1] if at > 1 else None
     return isinstance(mark, Mark) and mark.kind == "count"
+
+
+def _is_counted_by(pieces: Sequence[Piece], head: Subject, by: Subject) -> bool:
+    """Tell "top 3 suppliers by parts", which counts parts, from "top 3 flights by airline"."""
+    best, tie = figure_at(pieces, 0), pieces[head.start + head.length : by.start]
+    is_top = best is not None and isinstance(best[0], Best) and best[0].text in ENDS
+    is_by = len(tie) == 1 and isinstance(tie[0], Cue) and tie[0].kind == "by"
+    leads = any(r.target == by.manager.name and not r.many for r in head.manager.relations)
+    return is_top and is_by and not leads
 
 
 def _is_grouped(pieces: Sequence[Piece], at: int) -> bool:

@@ -17,7 +17,6 @@ from providers.offline.phrases import (
     listed,
     notes_on,
     sentence,
-    taken_for,
     text_of,
 )
 from providers.offline.resolve import SHOWN_ROWS
@@ -40,7 +39,7 @@ def sums(found: Found) -> str:
             text = _ranked(found, rank)
         case Change() | None:
             text = ""
-    notes = notes_on(found) + taken_for(found)
+    notes = notes_on(found)
     is_list = "\n" in text
     return f"{text}\n{notes.strip()}" if is_list and notes else f"{text}{notes}"
 

@@ -22,6 +22,7 @@ from providers.offline.columns import (
     field_of_related,
     group_of,
     is_amount,
+    is_link,
     own_field,
     parts_of_date,
 )
@@ -29,18 +30,12 @@ from providers.offline.english import VERBS, singular
 from providers.offline.facts import Field
 from providers.offline.figures import Best, By, Direction, Op, Part
 from providers.offline.frame import Frame, Stuck
-from providers.offline.match import (
-    NUMERIC,
-    TEMPORAL,
-    hint_score,
-    unit_of,
-)
+from providers.offline.heads import Heads, is_whole
+from providers.offline.match import NUMERIC, TEMPORAL, hint_score, unit_of
 from providers.offline.parse import Compare, Cue, Mark, Number
 from providers.offline.ranking import Read, Top, change_of, conclusion
 from providers.offline.segment import Absent, Mention, Value
-from providers.offline.terms import ANY_MEASURE
-
-_TIES = frozenset({"of", "with", "by", "for", "in"})
+from providers.offline.terms import ANY_MEASURE, ENDS
 
 
 class Tally:
@@ -49,6 +44,7 @@ class Tally:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.read_ = Read()
+        self.heads = Heads(frame, self.read_)
 
     def read(self) -> Figures | Rank | Change | None:
         """Return what is to be worked out, None if nothing is. Raises: Stuck."""
@@ -100,10 +96,10 @@ class Tally:
         self.frame.used.add(index)
         self.read_.top = top = Top(index, best)
         before, behind = self.frame.at(index - 1), index + 1
-        if isinstance(before, Number) and _is_whole(before):
+        if isinstance(before, Number) and is_whole(before):
             self.frame.used.add(index - 1)
             top.count = int(before.value)
-        elif isinstance(number := self.frame.at(behind), Number) and _is_whole(number):
+        elif isinstance(number := self.frame.at(behind), Number) and is_whole(number):
             self.frame.used.add(behind)
             top.count, behind = int(number.value), behind + 1
         is_count = best.is_count
@@ -128,12 +124,12 @@ class Tally:
             top.measure = Measure("count")
         elif top.best.is_frequent and isinstance(target, Mention) and not target.is_subject:
             top.measure = Measure("count")
-            self._head_by(target, at)
+            self.heads.take_as(target, at)
         elif isinstance(target, Mention) and target.field and self._ranks_by(target, top.best):
             path, found = field_of(self.frame, target, ordered=True)
             if not _fits(top.best, found):
                 raise Stuck("measure", top.best.text)
-            self._take(at)
+            self.heads.take(at)
             self._judge(top, found)
             top.measure = Measure("max" if top.best.descending else "min", path, found)
         elif is_count or top.best.is_judged:
@@ -179,6 +175,9 @@ class Tally:
 
     def _ranks_by(self, mention: Mention, best: Best) -> bool:
         """Tell "longest delay" from "top five manufacturers"."""
+        if best.text in ENDS and self._is_by(self.frame.segments.index(mention) + 1):
+            # "Top five days by number of flights" says by what.
+            return False
         is_ordered = mention.field is not None and mention.field.type in NUMERIC | TEMPORAL
         return is_ordered or bool(best.hints or best.is_count)
 
@@ -247,7 +246,8 @@ class Tally:
             self.frame.used.add(at)
         elif isinstance(target, Mention):
             found = [self._measured_field(target, ops)]
-            self._take(at)
+            self.heads.take(at)
+            self._take_end(at + 1)
         else:
             raise Stuck("calculation", ops[0].text)
         while isinstance(self.frame.at(at + 1), Mark):
@@ -255,10 +255,17 @@ class Tally:
             if not isinstance(more, Mention) or not more.field or more.field.type not in NUMERIC:
                 break
             found.append(self._measured_field(more, ops))
-            self._take(at + 2)
+            self.heads.take(at + 2)
             at += 2
         self._having(at + 1, Measure(ops[0].op, *found[0]))
         return found
+
+    def _take_end(self, at: int) -> None:
+        """Take "of parts", where each row to measure is of one part in one project."""
+        end = self.frame.mention(at + 1)
+        is_end = end is not None and not end.field and len(end.path) == 1 and not end.rivals
+        if is_end and self._is_tie(at) and is_link(self.frame.manager):
+            self.frame.used |= {at, at + 1}
 
     def _measured_field(self, mention: Mention, ops: Sequence[Op]) -> tuple[tuple[str, ...], Field]:
         if all(op.op == "count_distinct" for op in ops):
@@ -294,14 +301,14 @@ class Tally:
         counted = self.frame.at(index + 2)
         is_subject = isinstance(counted, Mention) and counted.is_subject
         is_compared = isinstance(self.frame.at(index), Compare) and index not in self.frame.used
-        return is_compared and is_subject and self._head(index) is not None
+        return is_compared and is_subject and self.heads.before(index) is not None
 
     def _count_of_groups(self) -> None:
         index = next(
             (i for i in range(len(self.frame.segments)) if self._is_count_of_groups(i)), -1
         )
         if index >= 0:
-            self._take_head(index)
+            self.heads.take_before(index)
             self._having(index, Measure("count"))
 
     # --- groups -----------------------------------------------------------------------------------
@@ -319,7 +326,7 @@ class Tally:
             self._sort(index, Measure("count"))
             return
         counted = self.frame.mention(at)
-        if counted and counted.is_subject and self._head(index):
+        if counted and counted.is_subject and self.heads.before(index):
             self._sort(index, Measure("count"))
             return
         if isinstance(op := self.frame.at(at), Op):
@@ -359,14 +366,14 @@ class Tally:
             self.read_.groups += parts_of_date(self.frame, target.name, named)
         elif isinstance(target, Mention) and is_amount(self.frame, target):
             path, found = field_of(self.frame, target, ordered=True)
-            self._take(at)
+            self.heads.take(at)
             self._by_amount(at, Measure("max", path, found), is_sort=is_sort)
         elif isinstance(target, Mention) and is_sort and target.field:
-            self._take(at)
+            self.heads.take(at)
             self.read_.sort = Measure("max", target.path, target.field)
         elif isinstance(target, Mention):
             group = group_of(self.frame, target)
-            self._take(at)
+            self.heads.take(at)
             self.read_.groups += [*coarser(self.frame, group), group]
         else:
             said = target.said if isinstance(target, Value) else ""
@@ -388,57 +395,11 @@ class Tally:
 
     def _sort(self, index: int, measure: Measure) -> None:
         """Take a measure of groups to sort by, and the groups that stand before it."""
-        if not self.read_.groups and self._head(index):
-            self._take_head(index)
+        if not self.read_.groups and self.heads.before(index):
+            self.heads.take_before(index)
         if top := self.read_.top:
             top.measure = top.measure or measure
         self.read_.sort, self.read_.sorts_groups = measure, True
-
-    def _head(self, index: int) -> Mention | None:
-        """Return what stands before "with the most flights" or "by average delay", to be ranked."""
-        at = index - 1
-        while isinstance(tie := self.frame.at(at), (Cue, Number)) or at in self.frame.used:
-            if isinstance(tie, Cue) and tie.kind not in _TIES:
-                return None
-            at -= 1
-        found = self.frame.mention(at)
-        return found if found and not found.is_subject and at not in self.frame.used else None
-
-    def _take_head(self, index: int) -> None:
-        at = index - 1
-        while self.frame.mention(at) is None:
-            self.frame.used.add(at)
-            at -= 1
-        mention = self.frame.mention(at)
-        number = self.frame.at(at - 1)
-        if isinstance(number, Number) and _is_whole(number) and self.read_.top:
-            self.frame.used.add(at - 1)
-            self.read_.top.count = int(number.value)
-        assert mention is not None
-        self._head_by(mention, at)
-
-    def _head_by(self, mention: Mention, at: int) -> None:
-        """Take what is to be ranked as the group."""
-        group = group_of(self.frame, mention)
-        self._take(at)
-        self.read_.groups.append(group)
-        self.read_.is_headed = True
-        if mention.target or group.field.nullable:
-            # "The supplier with the most parts" is one, and not the lack of one.
-            self.read_.present.append(mention.path)
-
-    def _take(self, at: int) -> None:
-        """Mark a mention as placed, with the plain ties before it and the relation it is of."""
-        self.frame.used.add(at)
-        mention = self.frame.mention(at)
-        for before in self.frame.cues_before(at):
-            cue = self.frame.segments[before]
-            if isinstance(cue, Cue) and cue.kind in _TIES:
-                self.frame.used.add(before)
-        for index, other in enumerate(self.frame.segments[:at]):
-            if mention and isinstance(other, Mention) and other.target and other.path:
-                if mention.field and mention.path[:-1] == other.path:
-                    self.frame.used.add(index)
 
     # --- together ---------------------------------------------------------------------------------
 
@@ -446,10 +407,10 @@ class Tally:
         read, top = self.read_, self.read_.top
         if self.frame.is_part and (change := change_of(self.frame, read)):
             return change
-        if top and top.measure and not read.groups and not top.is_own and self._head(top.at):
-            self._take_head(top.at)
-        if read.having and not read.groups and self._head(read.having_at):
-            self._take_head(read.having_at)
+        if top and top.measure and not read.groups and not top.is_own:
+            self.heads.rank(top, top.measure)
+        if read.having and not read.groups and self.heads.before(read.having_at):
+            self.heads.take_before(read.having_at)
         return conclusion(self.frame, read)
 
 
@@ -468,7 +429,3 @@ def _said(segment: Value | Cue) -> str:
 
 def _is_count(segment: object) -> bool:
     return isinstance(segment, Mark) and segment.kind == "count"
-
-
-def _is_whole(number: Number) -> bool:
-    return number.value > 0 and not number.more and not number.unit and number.text.isalnum()

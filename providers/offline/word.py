@@ -4,11 +4,13 @@ Values appear as they are in the data. Every answer repeats the filters it was r
 reader sees how the question was understood.
 """
 
-from providers.offline.english import plural
+from collections.abc import Iterable
+
+from providers.offline.english import plural, same, split_name
 from providers.offline.facts import Facts
 from providers.offline.frame import Problem
-from providers.offline.match import manager_words, name_field
-from providers.offline.phrases import described, list_rows, listed, notes_on, sentence, taken_for
+from providers.offline.match import best_field, is_code_field, manager_words, name_field
+from providers.offline.phrases import described, list_rows, listed, notes_on, sentence, some
 from providers.offline.probe import Missed
 from providers.offline.resolve import Resolved
 from providers.offline.steps import (
@@ -43,6 +45,8 @@ _ABOUT = {
 def word(outcome: Outcome, facts: Facts) -> str:
     """Put an outcome into words."""
     match outcome:
+        case Found() if outcome.taken and outcome.is_nothing:
+            return _found_by_part(outcome, facts)
         case Found(resolved=Resolved(asked=None)):
             return _found(outcome)
         case Found():
@@ -69,20 +73,40 @@ def _found(found: Found) -> str:
     noun = counted(resolved.noun, total)
     if not total:
         opening = "No, there are no" if resolved.intent == "exists" else "There are no"
-        return f"{sentence(f'{opening} {noun}{said}')}{taken_for(found)}{notes_on(found)}"
+        return f"{sentence(f'{opening} {noun}{said}')}{notes_on(found)}"
     opening = "Yes, there" if resolved.intent == "exists" else "There"
     head = f"{opening} {verb} {total:,} {noun}{said}"
     if resolved.skipped:
         head = f"{head}; these follow the first {resolved.skipped:,}"
     if resolved.intent == "count":
         return f"{sentence(head)}{notes_on(found)}"
-    asked = {".".join(path) for path in (*resolved.shown, *(c.path for c in found.conditions))}
+    # What all rows have by the filter is said in the head.
+    open_to = [c.path for c in found.conditions if c.lookup]
+    asked = {".".join(path) for path in (*resolved.shown, *open_to)}
     columns = columns_of(resolved, found.conditions)
     lines = list_rows(found.page, columns, asked, resolved.subject, skipped=resolved.skipped)
     return f"{head}:\n{lines}" + (f"\n{notes.strip()}" if (notes := notes_on(found)) else "")
 
 
 # --- no rows ------------------------------------------------------------------------------------
+
+
+def _found_by_part(found: Found, facts: Facts) -> str:
+    """Refuse where nothing fits values that only contain what was said: others may be meant."""
+    none = sentence(f"That gives no {counted(found.resolved.noun, 2)}{described(found.conditions)}")
+    codes = _codes((taken.owner for taken in found.taken), facts)
+    way_out = (
+        "What you mean may go by another name here, so I don't take that for an answer. "
+        f"Please give {listed(['its full name', *codes], 'or')}."
+    )
+    return f"{notes_on(found).strip()} {none} {way_out}{examples(facts, found.resolved)}"
+
+
+def _codes(owners: Iterable[str], facts: Facts) -> list[str]:
+    """Name the codes by which the rows of managers may be known."""
+    known = [m for name in dict.fromkeys(owners) if (m := facts.managers.get(name))]
+    codes = [f"its {f.name}" for m in known for f in m.fields if is_code_field(f, m)]
+    return list(dict.fromkeys(codes))
 
 
 def _not_there(outcome: NotThere, facts: Facts) -> str:
@@ -94,18 +118,22 @@ def _not_there(outcome: NotThere, facts: Facts) -> str:
     ]
     found = f'I found no "{missed.said}" in {listed([*dict.fromkeys(places)])}'
     said = f"No, {found}." if resolved.intent == "exists" else f"{found}, so I can't answer that."
-    return f"{said}{_hint(missed, resolved)}{examples(facts, resolved)}"
+    return f"{said}{_hint(missed, resolved, facts)}{examples(facts, resolved)}"
 
 
-def _hint(missed: Missed, resolved: Resolved) -> str:
-    """Say what was close, or which words a field of choices knows."""
+def _hint(missed: Missed, resolved: Resolved, facts: Facts) -> str:
+    """Say what was close, which words a field of choices knows, or what else to ask by."""
     if missed.similar:
         close = [f'"{value}"' for value in missed.similar]
         return f" Did you mean {listed(close, 'or')}?"
     choosy = next((f for f in resolved.subject.fields if f.choices), None)
     if choosy and missed.said.islower():
         return f" The {choosy.name} of {plural(resolved.noun)} is {listed(choosy.choices, 'or')}."
-    return ""
+    # Only where rows of one kind were looked for by name: what is meant may be none of several.
+    owners = {place.owner for place in missed.looked}
+    is_name = all(place.is_name for place in missed.looked)
+    codes = _codes(owners, facts) if is_name and len(owners) == 1 else []
+    return f" If it goes by another name here, please give {listed(codes, 'or')}." if codes else ""
 
 
 def _looked_up(found: LookedUp, facts: Facts) -> str:
@@ -142,18 +170,28 @@ def _trouble(trouble: Trouble, facts: Facts) -> str:
     problem, resolved = trouble.problem, trouble.resolved
     noun = counted(resolved.noun, 2) if resolved else "records"
     if problem.kind == "lost":
-        opening = (
-            f'There is nothing called "{problem.word}" here.'
-            if problem.word
-            else "I did not understand the question."
-        )
-        return f"{opening} {_offer(facts)} {_WHO}{examples(facts)}"
+        return f"{_lost(problem.word, facts)} {_offer(facts)} {_WHO}{examples(facts)}"
     fields = (
         _fields(resolved)
         if problem.kind in {"unclear", "unknown", "unrelated", "measure", "unmeasured", "ungrouped"}
         else ""
     )
     return f"{_why(problem, noun)}{fields}{examples(facts, resolved)}"
+
+
+def _lost(said: str, facts: Facts) -> str:
+    """Say that a word names no rows, and what has it in its name."""
+    words = split_name(said)
+    if not words:
+        return "I did not understand the question."
+    managers = facts.managers.values()
+    kinds = [noun_of(m) for m in managers if same(words[-1], manager_words(m)[-1])]
+    if kinds:
+        return f'By "{said}" you may mean {some(kinds, "or")}. Please ask for them by that name.'
+    held = [f"{noun_of(m)} have {f.name}" for m in managers if (f := best_field(words, m, 2))]
+    if held:
+        return f'I can\'t tell whose "{said}" you mean: {some(held)}. Please name those rows.'
+    return f'I found no kind of record and no field called "{said}".'
 
 
 def _why(problem: Problem, noun: str) -> str:
@@ -168,8 +206,8 @@ def _why(problem: Problem, noun: str) -> str:
         ),
         "exclusion": f'I can\'t leave out {noun} by a value ("{said}").',
         "calculation": (
-            f'I can\'t work out "{said}" here: I count, add up, average, rank, sort and group '
-            "by what a field holds."
+            f'I can\'t work out "{said}" here, as it is put: I count, add up, average, rank, sort '
+            "and group by what a field holds."
         ),
         "measure": f'I don\'t see which field "{said}" is about.',
         "unmeasured": f'I can\'t reckon with "{said}": I see no field of numbers there.',
@@ -177,6 +215,7 @@ def _why(problem: Problem, noun: str) -> str:
         + (f': I know no "{said}".' if said else "."),
         "many": f'I can\'t group {noun} by "{said}": each may have several, or none that I see.',
         "rows": f'I can\'t tell which {noun} "{said}" are, so please ask the whole question.',
+        "gone": "I can't tell what was asked before, so please ask the whole question.",
         "more": "That was all.",
         "compare": "I can compare by two or more values of one field only.",
         "unread": f'I did not understand "{said}" here, so I don\'t answer rather than guess.',

@@ -114,7 +114,9 @@ async def test_questions_are_answered_from_the_rows(
 
 async def test_what_is_not_found_is_told_with_what_is_there(company: Desk) -> None:
     asked = await company.ask("List all zebras")
-    assert asked.headline.startswith('There is nothing called "zebras" here. I can answer about ')
+    assert asked.headline.startswith(
+        'I found no kind of record and no field called "zebras". I can answer about '
+    )
     assert [call.name for call in asked.calls] == ["search_managers"]
     asked = await company.ask("How many vehicels are there?")
     assert "I can answer about vehicles" in asked.headline

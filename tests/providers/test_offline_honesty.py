@@ -1,13 +1,14 @@
 """What the offline provider says when it can't answer, and what it never does."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import orjson
 import pytest
 from desk import Desk, collect, open_desk
 
-from app.demo import toy
+from app.demo import large, toy
 from schema.events import (
     ChatEvent,
     DoneEvent,
@@ -59,7 +60,7 @@ async def test_what_is_not_there_is_named_with_what_is(
 ) -> None:
     asked = await toys.ask(question)
     assert asked.headline.startswith(
-        f'There is nothing called "{word}" here. '
+        f'I found no kind of record and no field called "{word}". '
         "I can answer about materials, parts and projects. " + WHO
     )
 
@@ -186,6 +187,141 @@ async def test_text_in_rows_is_shown_and_never_obeyed(toy_url: str) -> None:
     assert [(c.name, set(c.args)) for c in asked.calls] == [
         (c.name, set(c.args)) for c in plain.calls
     ]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    ("question", "said", "taken"),
+    [
+        ("flights to Boston", "Boston", "Boston Back Bay Station"),
+        ("How many flights go to Las Vegas?", "Las Vegas", "Las Vegas Muni and North Las Vegas"),
+        ("Are there any flights to San Juan?", "San Juan", "San Juan - Uganik Seaplane Base"),
+        ("average arr delay of flights to Houston", "Houston", "West Houston"),
+        ("longest arr delay of flights to Houston", "Houston", "West Houston"),
+        ("flights per carrier to Boston", "Boston", "Boston Back Bay Station"),
+        ("flights to Denver or Houston", "Houston", "West Houston"),
+        ("compare flights to Boston and Miami", "Boston", "Boston Back Bay Station"),
+        ("flights from Newark to London", "London", "Groton New London and London-Corbin"),
+    ],
+)
+async def test_nothing_found_for_a_part_of_a_name_is_a_refusal_with_a_way_out(
+    tower: Desk, question: str, said: str, taken: str
+) -> None:
+    asked = await tower.ask(question)
+    assert f'No dest_airport is called just "{said}", so I took it for {taken}' in asked.headline
+    assert "so I don't take that for an answer." in asked.headline
+    assert asked.headline.endswith("Please give its full name or its faa.")
+    assert "\nYou could ask:\n- " in asked.answer
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_values_taken_for_a_part_of_them_are_named(tower: Desk) -> None:
+    asked = await tower.ask("flights to Portland")
+    assert asked.headline == 'There are 3,706 flights with dest_airport containing "Portland":'
+    taken = (
+        'No dest_airport is called just "Portland", so I took it for Portland Hillsboro, '
+        "Portland Intl, Portland Intl Jetport and Portland Troutdale."
+    )
+    assert asked.answer.splitlines()[-1] == taken
+    for question in (
+        "How many flights go to Portland?",
+        "average arr delay of flights to Portland",
+    ):
+        assert (await tower.ask(question)).answer.endswith(taken)
+    asked = await tower.ask("airports in Boston")
+    assert asked.answer.splitlines()[-1] == (
+        'No airport is called just "Boston", so I took it for Boston Back Bay Station.'
+    )
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_parts_of_names_are_counted_together_if_each_has_rows(
+    tower: Desk, flights_url: str
+) -> None:
+    asked = await tower.ask("How many flights go to Denver or Miami?")
+    with closing(sqlite3.connect(flights_url.removeprefix("sqlite+aiosqlite:///"))) as database:
+        statement = "SELECT count(*) FROM flight WHERE dest IN ('DEN', 'MIA')"
+        [(count,)] = database.execute(statement)
+    assert asked.answer.startswith(f"There are {count:,} flights with dest_airport Denver Intl or ")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_none_for_a_value_that_is_there_is_an_answer(tower: Desk) -> None:
+    asked = await tower.ask("flights to BOS by HA")
+    assert asked.answer == "There are no flights with dest BOS and carrier HA."
+    asked = await tower.ask("How many flights go to Boston Back Bay Station?")
+    assert asked.answer == "There are no flights with dest_airport Boston Back Bay Station."
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_name_that_is_nowhere_may_be_given_by_its_code(tower: Desk) -> None:
+    asked = await tower.ask("flights to Paris")
+    assert asked.headline == (
+        'I found no "Paris" in dest_airport, so I can\'t answer that. '
+        "If it goes by another name here, please give its faa."
+    )
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    ("question", "start"),
+    [
+        ("Which airlines fly to Los Angeles?", "There are 5 airlines with flights whose dest_"),
+        ("How many Boeing planes does Delta have?", "There are 333 planes with manufacturer"),
+        ("planes of JetBlue with more than 100 seats", "There are 127 planes with seats over 100"),
+    ],
+)
+async def test_fields_of_one_manager_take_one_lookup(
+    tower: Desk, question: str, start: str
+) -> None:
+    asked = await tower.ask(question)
+    assert asked.headline.startswith(start)
+    assert len(asked.calls) <= 8
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_fields_that_hold_too_many_rows_to_tell_are_looked_into_one_by_one(
+    tower: Desk,
+) -> None:
+    asked = await tower.ask("How many Airbus planes are there?")
+    assert asked.answer == (
+        "There are 336 planes with manufacturer AIRBUS. "
+        'Not counted in, though alike in manufacturer: "AIRBUS INDUSTRIE".'
+    )
+    assert [query.get("fields") for query in asked.queries] == [
+        ["type", "manufacturer", "model", "engine"],
+        ["type", "model", "engine"],
+        ["manufacturer"],
+        ["tailnum"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "start"),
+    [
+        ("price", 'I can\'t tell whose "price" you mean: materials have price, products have'),
+        ("orders", 'By "orders" you may mean maintenance orders, purchase orders, sales orders'),
+        ("open tickets", 'By "open tickets" you may mean service tickets. Please ask for them'),
+    ],
+)
+async def test_a_word_that_is_a_name_of_several_is_not_said_to_be_nowhere(
+    large_url: str, question: str, start: str
+) -> None:
+    async with open_desk(large.managers, large_url) as desk:
+        assert (await desk.ask(question)).headline.startswith(start)
+
+
+@pytest.mark.parametrize("question", ["salary of employees", "employees in Berlin"])
+async def test_schemas_leave_room_to_look_for_the_value(large_url: str, question: str) -> None:
+    async with open_desk(large.managers, large_url) as desk:
+        asked = await desk.ask(question)
+    assert "I could not finish" not in asked.answer
+    assert asked.queries
+
+
+async def test_a_verb_that_no_field_answers_is_told(toys: Desk) -> None:
+    asked = await toys.ask("cost of Bolt")
+    assert asked.headline == 'I did not understand "cost". This is on record for "Bolt".'
 
 
 def _result(call: ToolCallEvent, result: Json) -> Message:
