@@ -11,7 +11,7 @@ from itertools import groupby
 
 import orjson
 
-from app.store import NewEntry, StoredEntry
+from app.entries import NewEntry, StoredEntry
 from schema.events import Message, ToolCallEvent, ToolDefinition
 from schema.managers import Manager
 from schema.views import View

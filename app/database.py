@@ -44,6 +44,9 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
 
 # --- statements -----------------------------------------------------------------------------------
 
+ONE, NO_OFFSET = (sa.literal_column(number, sa.Integer()) for number in "10")
+"""Goes with each limit: SQLite's dialect adds an unnamed parameter where there is no offset."""
+
 
 @dataclass(frozen=True, eq=False)  # slots and ``Query[...](...)`` do not go together
 class Query(Generic[Row]):

@@ -16,14 +16,17 @@ from starlette.responses import Response
 
 from app.bodies import Problem
 from app.engine import TurnEngine
+from app.entries import RunHandle
+from app.frames import framed
 from app.identity import Authenticator, Credentials, Transport, Visit
-from app.records import framed
 from app.runs import RunHost
 from app.sessions import SESSION_COOKIE
 from app.settings import Settings
 from schema.errors import BadEvent, BadMessage, ChatError
 from schema.events import EVENTS, Actor, Ask, Event, Failed
 
+SEND_TIMEOUT_S = 30
+"""How long a client may leave unread what it is sent."""
 _YEAR_S = 365 * 24 * 3600
 
 
@@ -47,13 +50,30 @@ class Desk:
         here = Credentials(headers={}, cookies={}, client=None, transport=transport)
         try:
             await self.authenticator.permit(Visit(actor), here)
-            run = await self.engine.run(command, actor)
+            run = await self.start(command, actor)
             async with aclosing(self.host.tail(run, live=command.live)) as parts:
                 async for part in parts:
                     for _, event in framed(part):
                         yield EVENTS.validate_json(event)
         except ChatError as error:
             yield Failed.of(error)
+
+    async def start(self, command: Ask, actor: Actor) -> RunHandle:
+        """Admit a message and start its run, whose events ``host`` shows.
+
+        Raises: BadMessage, NotFound, TurnInProgress, TryAgain; then nothing was started or stored.
+        """
+        _check(command.text, self.settings.max_message_chars)
+        return await self.host.start(command, actor, self.engine.turn)
+
+
+def _check(text: str, limit: int) -> None:
+    if not text.strip():
+        raise BadMessage
+    if "\0" in text:
+        raise BadMessage("The text must not contain a NUL character.")
+    if len(text) > limit:
+        raise BadMessage(f"The text must not be longer than {limit} characters.")
 
 
 def credentials_of(connection: HTTPConnection, transport: Transport) -> Credentials:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Literal, TypedDict
 
 from app.addresses import host_of, is_among, is_loopback, is_origin_of
-from app.records import owner_key
+from app.keys import owner_key
 from app.sessions import CSRF_COOKIE, MAX_COOKIE_CHARS, SESSION_COOKIE, Sessions
 from app.tokens import Tokens, actor_of, expires_at
 from schema.errors import Denied, ToolError, TryAgain, Unauthorized, guarded_answer

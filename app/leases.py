@@ -4,41 +4,30 @@ A run works under its conversation's lease. Each lease has a number, the fence, 
 it: a holder that was given up for dead and comes back changes nothing. Source: design.md 3.
 """
 
-import os
-import secrets
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy import bindparam as param
 
-from app.database import Command, Connection, Query
+from app.database import NO_OFFSET, ONE, Command, Connection, Query
+from app.entries import ENTRY_FIELDS, NewEntry, RunHandle, StoredEntry, stored
+from app.frames import frame
+from app.keys import fit, owner_key, sha256
 from app.losses import owed
 from app.records import (
     LEASE,
-    NO_OFFSET,
-    ONE,
     RUN,
     Claim,
     Lease,
     LeaseRow,
-    RunHandle,
     RunRow,
-    entry_row,
-    fit,
-    frame,
     last_event,
-    owner_key,
-    param,
     read_window,
     run_entries,
-    sha256,
-    stored,
 )
-from app.store import NewEntry, StoredEntry, conversations, entries, run_events, runs
+from app.store import conversations, entries, run_events, runs
 from schema.errors import BadMessage, Interrupted, NotFound, TurnInProgress
 from schema.events import Actor, Ask, ConversationId, EntryStored, Event, Failed, RunId, Usage
 
@@ -236,7 +225,7 @@ def admit(connection: Connection, request: Admission) -> Admitted | RunHandle:
         raise TurnInProgress
     connection.write(_NEW_RUN, _run_row(request, owner, lease))
     user = stored(NewEntry("user", request.ask.text), lease.next_seq, request.run_id, request.now)
-    connection.write(_NEW_ENTRY, entry_row(lease.conversation_id, user))
+    connection.write(_NEW_ENTRY, _entry_row(lease.conversation_id, user))
     window = read_window(connection, lease.conversation_id, lease.next_seq, request.window)
     return Admitted(lease.conversation_id, lease.fence + 1, lease.next_seq, window)
 
@@ -399,50 +388,10 @@ def _write(connection: Connection, flush: Flush, lease: Command) -> None:
                 "frames": b"".join(data for _, data in frames).decode(),
             },
         )
-    rows = [entry_row(flush.conversation_id, entry) for entry in entries]
+    rows = [_entry_row(flush.conversation_id, entry) for entry in entries]
     connection.write_all(_NEW_ENTRY, rows)
 
 
-# --- who holds a lease ----------------------------------------------------------------------------
-
-
-def this_process() -> str:
-    """Make a holder's name, from which others on this machine can see whether its process lives.
-
-    Shape: host|boot id|process id namespace|process id|start of the process|a token of its own.
-    """
-    pid = str(os.getpid())
-    return "|".join((*_this_machine(), pid, _started(pid), secrets.token_hex(8)))
-
-
-def is_dead(holder: str) -> bool:
-    """Tell whether the holder's process ran on this machine and is certainly gone."""
-    here = _this_machine()
-    match holder.split("|"):
-        case [*machine, pid, started, _] if (*machine,) == here and all(here) and started:
-            return _started(pid) != started
-        case _:
-            return False
-
-
-@cache
-def _this_machine() -> tuple[str, ...]:
-    """Tell machines apart, restarts of one, and containers on one; empty where it can't be told."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        namespace = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        boot = namespace = ""
-    return socket.gethostname().replace("|", "_"), boot, namespace
-
-
-def _started(pid: str) -> str:
-    """Return when a process was started, in ticks since boot; empty if there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    # The name in the second field may hold spaces and brackets; the start is the 22nd field. One
-    # that has ended stays in the list, as Z, until its parent asks how.
-    state, *fields = stat.rpartition(")")[2].split()
-    return "" if state in "ZX" else fields[18]
+def _entry_row(conversation_id: str, entry: StoredEntry) -> dict[str, object]:
+    held = {name: getattr(entry, name) for name in ENTRY_FIELDS}
+    return {"conversation_id": conversation_id, **held}

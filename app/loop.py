@@ -16,9 +16,8 @@ from typing import Literal
 import orjson
 
 from app.conversation import round_messages
-from app.losses import interrupted_call
-from app.records import clean
-from app.store import NewEntry
+from app.entries import NewEntry, call_error, interrupted_call
+from app.keys import clean
 from providers.base import BaseLLMProvider, complete_round
 from schema.errors import (
     DeadlineExceeded,
@@ -209,7 +208,7 @@ class Loop:
             code, message = error.code, str(error)
         except TimeoutError:
             code, message = DeadlineExceeded.code, DeadlineExceeded.public
-        refused: JsonObject = {"status": "error", "code": code, "message": message}
+        refused = call_error(code, message)
         return _Outcome(call, refused, _text(call.name, refused), "failed")
 
     def _entry(self, outcome: _Outcome) -> NewEntry:

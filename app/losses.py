@@ -9,19 +9,9 @@ from dataclasses import replace
 import orjson
 
 from app.database import Connection
+from app.entries import NewEntry, StoredEntry, interrupted_call
 from app.records import logged, run_entries
-from app.store import NewEntry, StoredEntry
-from schema.errors import Interrupted
 from schema.events import CallId, Json, JsonObject, RunId, ToolResult
-
-
-def interrupted_call() -> JsonObject:
-    """Make the result of a call whose own result nobody will see."""
-    return {
-        "status": "error",
-        "code": Interrupted.code,
-        "message": "The call was interrupted, and its result is not known.",
-    }
 
 
 def owed(connection: Connection, run_id: RunId) -> list[ToolResult | NewEntry]:

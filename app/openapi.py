@@ -25,8 +25,7 @@ from schema.errors import (
     TryAgain,
     Unauthorized,
 )
-from schema.events import EVENTS, Ask, ClientFrame, Json, JsonObject
-from schema.request import is_object
+from schema.events import EVENTS, Ask, ClientFrame, Json, JsonObject, is_object
 
 Responses = dict[int | str, JsonObject]
 """What an operation answers, by status, as FastAPI takes it."""

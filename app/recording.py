@@ -1,26 +1,26 @@
 """What one run shows and says: numbered, joined, kept in memory, and handed to the writer.
 
-Each event gets its number and is encoded once, here; every tail and the log see those bytes.
+Each event gets its number and its bytes here; every tail and the log see the same ones.
 Source: design.md 3.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from app import leases
 from app.database import Job, T
+from app.entries import NewEntry, Run, StoredEntry, stored
+from app.frames import frame
+from app.keys import clean
 from app.leases import Admission, Admitted, Ending, Flush, LeaseLost
-from app.records import RunHandle, clean, frame, stored
-from app.store import NewEntry, Store, StoredEntry
+from app.writer import Writer
 from schema.errors import Interrupted
 from schema.events import (
     LIVE,
-    Actor,
-    Ask,
     Done,
     EntryStored,
     Event,
@@ -37,18 +37,6 @@ _TEXT_GAP_S = 0.04
 """Text deltas that follow one another sooner are joined."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run(RunHandle):
-    """One uninterrupted stretch of a turn, as the code that works on it sees it.
-
-    ``window`` holds the newest entries before this turn's question, in order, rounds whole.
-    """
-
-    actor: Actor
-    ask: Ask
-    window: tuple[StoredEntry, ...] = ()
-
-
 class HeldRun:
     """A run at work in this process, or ended a short while ago: all it has shown, in memory.
 
@@ -63,13 +51,12 @@ class HeldRun:
         self,
         request: Admission,
         admitted: Admitted,
-        store: Store,
+        writer: Writer,
         now: Callable[[], datetime],
     ) -> None:
         self.run = Run(
             id=request.run_id,
             conversation_id=admitted.conversation_id,
-            turn_id=request.run_id,
             actor=request.actor,
             ask=request.ask,
             window=admitted.window,
@@ -80,7 +67,7 @@ class HeldRun:
         self.closing: Done | Failed | None = None
         self.is_ended = False
         self._is_closing = False
-        self._writer, self._now = store.writer, now
+        self._writer, self._now = writer, now
         self._fence, self._next_entry = admitted.fence, admitted.user_seq + 1
         self._usage: Usage | None = None
         self._text = _Text(self._number)

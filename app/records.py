@@ -1,32 +1,25 @@
-"""Stored rows as values: how a run, its log and a conversation's entries are written down and read.
+"""What is stored of runs, their logs and conversations, as it is read.
 
 Every query is a sync function of a ``Connection``, run on a reader's snapshot or inside a
 transaction of the writer. Statements are Core statements, compiled once to SQL text, because an ORM
-session costs many times the statement. Stored texts stay text. No database is given what one of
-them refuses: ``clean`` and ``fit`` make texts and keys storable. Source: design.md 3, 4 and 9.
+session costs many times the statement. Stored texts stay text. Source: design.md 3, 4 and 9.
 """
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 import orjson
 import sqlalchemy as sa
+from sqlalchemy import bindparam as param
 
-from app.database import Command, Connection, Query
-from app.store import (
-    KEY_LENGTH,
-    EntryPage,
-    NewEntry,
-    StoredEntry,
-    conversations,
-    entries,
-    run_events,
-    runs,
-)
+from app.database import NO_OFFSET, ONE, Connection, Query
+from app.entries import ENTRY_FIELDS, EntryPage, RunHandle, StoredEntry, entry_json
+from app.frames import event_type, frame, frame_json, framed
+from app.holders import is_dead
+from app.keys import fit, owner_key
+from app.store import conversations, entries, run_events, runs
 from schema.errors import NotFound
 from schema.events import (
     LIVE,
@@ -34,22 +27,10 @@ from schema.events import (
     CallId,
     ConversationId,
     EntryKind,
-    Event,
-    Json,
     JsonObject,
     Resync,
     RunId,
-    encode,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RunHandle:
-    """Names a run to its owner: enough to tail it."""
-
-    id: RunId
-    conversation_id: ConversationId
-    turn_id: str
 
 
 class Lease(NamedTuple):
@@ -74,14 +55,13 @@ class Claim:
     holder: str
     alive: frozenset[RunId]
     stale_before: datetime
-    is_dead: Callable[[str], bool]
 
     def may_take(self, lease: Lease) -> bool:
         """Tell whether nobody works under the lease any more."""
         if lease.holder == self.holder:
             return lease.run_id not in self.alive
         is_silent = lease.beat_at is None or lease.beat_at < self.stale_before
-        return is_silent or (lease.holder is not None and self.is_dead(lease.holder))
+        return is_silent or (lease.holder is not None and is_dead(lease.holder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,32 +92,24 @@ LEASE = tuple(
 )
 """The columns of a ``Lease``."""
 LeaseRow = tuple[ConversationId, int, int, RunId | None, str | None, datetime | None]
-RUN = tuple(runs.c[name] for name in ("id", "conversation_id", "turn_id"))
+RUN = (runs.c.id, runs.c.conversation_id)
 """The columns of a ``RunHandle``."""
-RunRow = tuple[RunId, ConversationId, str]
-_ENTRY = tuple(column for column in entries.c if column.name != "conversation_id")
+RunRow = tuple[RunId, ConversationId]
+_ENTRY = tuple(entries.c[name] for name in ENTRY_FIELDS)
 _EntryRow = tuple[
     int,
     RunId,
-    int,
+    datetime,
     EntryKind,
     str,
+    int,
     str | None,
     CallId | None,
     str | None,
     str | None,
     str | None,
-    datetime,
 ]
 
-_TYPE_AT = len(b'{"type":"')
-ONE, NO_OFFSET = (sa.literal_column(number, sa.Integer()) for number in "10")
-"""Goes with each limit: SQLite's dialect adds an unnamed parameter where there is no offset."""
-
-param = sa.bindparam
-
-
-_USED = runs.alias()
 _OLDEST = entries.alias("oldest")
 _OTHER = entries.alias("other")
 
@@ -223,32 +195,6 @@ def _window() -> sa.Select[*tuple[object, ...]]:
 
 _WINDOW = Query[_EntryRow](_window())
 
-# Conversations first: whoever admits a run into one has it locked.
-_LOCK_CONVERSATIONS = Query[tuple[ConversationId]](
-    sa.select(conversations.c.id)
-    .where(conversations.c.owner == param("old"))
-    .order_by(conversations.c.id)
-    .with_for_update(key_share=True)
-)
-_FREE_REQUESTS = Command(
-    sa.update(runs)
-    .where(
-        runs.c.conversation_id == param("conversation"),
-        runs.c.request_id.in_(sa.select(_USED.c.request_id).where(_USED.c.owner == param("new"))),
-    )
-    .values(request_id=sa.null(), request_sha256=sa.null())
-)
-_ADOPT_RUNS = Command(
-    sa.update(runs)
-    .where(runs.c.conversation_id == param("conversation"))
-    .values(owner=param("new"))
-)
-_ADOPT_CONVERSATION = Command(
-    sa.update(conversations)
-    .where(conversations.c.id == param("conversation"))
-    .values(owner=param("new"), origin_key=sa.null())
-)
-
 
 # --- reading --------------------------------------------------------------------------------------
 
@@ -273,7 +219,7 @@ def read_log(
     status, was_lost, lease = _run_state(connection, run_id)
     rows = connection.read(_EVENTS, {"run": run_id, "after": after})
     shown = (
-        _frame(run_id, seq, event)
+        frame_json(run_id, seq, event)
         for (frames,) in rows
         for seq, event in framed(frames.encode())
         if seq > after and (live or event_type(event) not in LIVE)
@@ -358,141 +304,5 @@ def read_window(
     return tuple(_entry(row) for row in rows)
 
 
-# --- owners ---------------------------------------------------------------------------------------
-
-
-def adopt(connection: Connection, visitor: Actor, actor: Actor) -> None:
-    """Give an actor what a visitor has; a ``request_id`` that both have used stays the actor's."""
-    old, new = owner_key(visitor), owner_key(actor)
-    if old == new:
-        return
-    # Another process may add a conversation meanwhile. It comes along with its runs, or stays.
-    while locked := connection.read(_LOCK_CONVERSATIONS, {"old": old}):
-        found = [{"conversation": id, "new": new} for (id,) in locked]
-        for command in (_FREE_REQUESTS, _ADOPT_RUNS, _ADOPT_CONVERSATION):
-            connection.write_all(command, found)
-
-
-# --- forms ----------------------------------------------------------------------------------------
-
-
-def owner_key(actor: Actor) -> str:
-    """Name the owner of what an actor makes; two actors never have the same key."""
-    return fit(json.dumps([actor.kind, actor.tenant, actor.subject]))
-
-
-def frame(run_id: RunId, seq: int, event: Event) -> bytes:
-    """Write one event as clients and the log have it: an SSE frame with its id."""
-    return _frame(run_id, seq, encode(event))
-
-
-def _frame(run_id: RunId, seq: int, event: bytes) -> bytes:
-    return b"id: %b:%d\ndata: %b\n\n" % (run_id.encode(), seq, event)
-
-
-def framed(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Take frames apart: numbers, and the JSON of events, which holds no line breaks."""
-    for part in data.split(b"\n\n")[:-1]:
-        id, _, event = part.partition(b"\ndata: ")
-        yield int(id.rpartition(b":")[2]), event
-
-
-def event_type(event: bytes) -> str:
-    """Read the type of an event's JSON, which it begins with."""
-    return event[_TYPE_AT : event.index(b'"', _TYPE_AT)].decode()
-
-
-def clean(text: str) -> str:
-    """Make a text storable: halves of surrogate pairs are joined or replaced, NUL is shown.
-
-    A NUL that JSON has escaped is six characters, and stays.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text.replace("\0", "\N{SYMBOL FOR NULL}")
-
-
 def _entry(row: _EntryRow) -> StoredEntry:
-    seq, run_id, round_, kind, content, name, call_id, arguments, result, status, created_at = row
-    return StoredEntry(
-        seq=seq,
-        run_id=run_id,
-        created_at=created_at,
-        kind=kind,
-        content=content,
-        round=round_,
-        name=name,
-        call_id=call_id,
-        arguments=arguments,
-        result=result,
-        status=status,
-    )
-
-
-def stored(entry: NewEntry, seq: int, run_id: RunId, now: datetime) -> StoredEntry:
-    """Give an entry its number, its texts made storable."""
-    return StoredEntry(
-        seq=seq,
-        run_id=run_id,
-        created_at=now,
-        kind=entry.kind,
-        content=clean(entry.content),
-        round=entry.round,
-        name=entry.name and clean(entry.name),
-        call_id=entry.call_id,
-        arguments=entry.arguments and clean(entry.arguments),
-        result=entry.result and clean(entry.result),
-        status=entry.status,
-    )
-
-
-def entry_row(conversation_id: str, entry: StoredEntry) -> dict[str, object]:
-    """Write an entry as the row of its table."""
-    return {
-        "conversation_id": conversation_id,
-        "seq": entry.seq,
-        "run_id": entry.run_id,
-        "round": entry.round,
-        "kind": entry.kind,
-        "content": entry.content,
-        "name": entry.name,
-        "call_id": entry.call_id,
-        "arguments": entry.arguments,
-        "result": entry.result,
-        "status": entry.status,
-        "created_at": entry.created_at,
-    }
-
-
-def entry_json(entry: StoredEntry) -> JsonObject:
-    """Write an entry as clients read it, ``arguments`` and ``result`` as values."""
-    return {
-        "seq": entry.seq,
-        "run_id": entry.run_id,
-        "created_at": entry.created_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "kind": entry.kind,
-        "content": entry.content,
-        "round": entry.round,
-        "name": entry.name,
-        "call_id": entry.call_id,
-        "arguments": _value(entry.arguments),
-        "result": _value(entry.result),
-        "status": entry.status,
-    }
-
-
-def _value(text: str | None) -> Json:
-    return None if text is None else orjson.loads(text)
-
-
-def fit(key: str) -> str:
-    """Make a key fit its column without making two keys equal: as it is, or as its digest."""
-    is_storable = len(key) <= KEY_LENGTH and clean(key) == key
-    return key if is_storable else sha256(key)
-
-
-def sha256(text: str) -> str:
-    """Return the digest that stands for a text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return StoredEntry(*row[3:], seq=row[0], run_id=row[1], created_at=row[2])

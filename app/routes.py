@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -26,6 +26,7 @@ from starlette.types import Scope as Connection
 from app import examples
 from app.bodies import Health, SessionState
 from app.doors import (
+    SEND_TIMEOUT_S,
     Desk,
     credentials_of,
     not_valid,
@@ -35,6 +36,8 @@ from app.doors import (
     refused,
     set_cookies,
 )
+from app.entries import MAX_PAGE, RunHandle, entry_json
+from app.frames import event_type, framed, unnumbered
 from app.identity import Transport, Visit
 from app.openapi import (
     ASK,
@@ -52,8 +55,6 @@ from app.openapi import (
     SIGNING_OUT,
     operation_id,
 )
-from app.records import entry_json, event_type, framed
-from app.runs import Run, RunHandle
 from app.sessions import CSRF_COOKIE, SESSION_COOKIE
 from app.settings import Settings
 from app.socket import converse
@@ -64,12 +65,8 @@ _log = logging.getLogger(__name__)
 
 _NOT_KEPT = {"Cache-Control": "no-store"}
 _PING_S = 15
-_SEND_TIMEOUT_S = 30
 _DRAIN_S = 10
 """How long a stream may go on when the server ends: longer than its run may."""
-
-
-_Answer = Callable[[Desk, Run], Awaitable[Response]]
 
 # The names of parameters as a client sees them. None is no value that could be sent.
 _RunPath = Annotated[str, Path(description="One of your runs.", examples=[examples.RUN])]
@@ -152,7 +149,7 @@ def _add_asking(router: APIRouter, desk: Callable[[], Desk]) -> None:
         A refusal that has no status of its own comes as the only event. The run goes on when the
         client leaves: with the same `request_id` the message gives the first answer again.
         """
-        return await _ask(request, desk(), _envelope)
+        return await _ask(request, desk(), "http", _seen(None))
 
     @router.post(
         "/stream/",
@@ -168,7 +165,7 @@ def _add_asking(router: APIRouter, desk: Callable[[], Desk]) -> None:
         sends a message again after its connection broke, with the same `request_id` and the last id
         as `Last-Event-ID`, gets the events after that one.
         """
-        return await _ask(request, desk(), partial(_stream, seen=_seen(last_event_id)), "sse")
+        return await _ask(request, desk(), "sse", _seen(last_event_id))
 
 
 def _add_reading(router: APIRouter, desk: Callable[[], Desk]) -> None:
@@ -211,7 +208,7 @@ def _add_reading(router: APIRouter, desk: Callable[[], Desk]) -> None:
         after: Annotated[
             int, Query(ge=0, description="The last entry you have.", examples=[2])
         ] = 0,
-        limit: Annotated[int, Query(ge=1, le=500, description="Entries of one page.")] = 100,
+        limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Entries of one page.")] = 100,
     ) -> Response:
         """Read what a conversation holds, oldest first: questions, calls with results, answers."""
         here = desk()
@@ -318,23 +315,21 @@ async def _enter(request: Request, desk: Desk, transport: Transport) -> Visit:
 
 
 async def _ask(
-    request: Request, desk: Desk, answer: _Answer, transport: Transport = "http"
+    request: Request, desk: Desk, transport: Literal["http", "sse"], seen: "_Seen"
 ) -> Response:
     """Take a message; a refusal that has no status of its own is an event like any other."""
     visit = await _enter(request, desk, transport)
+    is_stream = transport == "sse"
     try:
-        run = await desk.engine.run(await _read_ask(request, desk.settings), visit.actor)
+        ask = await _read_ask(request, desk.settings)
+        run = await desk.start(ask, visit.actor)
     except ChatError as error:
         if error.status != 200:
             raise
-        response = _refusal(error, is_stream=transport == "sse")
+        response = _refusal(error, is_stream=is_stream)
     else:
-        response = _named(await answer(desk, run), run)
-    return _known(response, visit, request)
-
-
-def _known(response: Response, visit: Visit, request: Request) -> Response:
-    """Give a new visitor the cookies to be known by."""
+        frames = desk.host.tail(run, after=seen.of(run), live=ask.live)
+        response = _named(_event_stream(frames) if is_stream else await _envelope(frames), run)
     set_cookies(response, visit, request)
     return response
 
@@ -346,7 +341,8 @@ def _session(visit: Visit, request: Request) -> Response:
         expires_at=visit.expires_at,
     )
     response = Response(state.model_dump_json(), media_type="application/json", headers=_NOT_KEPT)
-    return _known(response, visit, request)
+    set_cookies(response, visit, request)
+    return response
 
 
 # --- bodies in ------------------------------------------------------------------------------------
@@ -397,9 +393,9 @@ def _seen(last_event_id: str | None) -> _Seen:
 # --- answers out ----------------------------------------------------------------------------------
 
 
-async def _envelope(desk: Desk, run: Run) -> Response:
-    frames = [part async for part in desk.host.tail(run, live=run.ask.live)]
-    return _enveloped([event for _, event in framed(b"".join(frames))])
+async def _envelope(frames: AsyncGenerator[bytes]) -> Response:
+    parts = [part async for part in frames]
+    return _enveloped([event for _, event in framed(b"".join(parts))])
 
 
 def _enveloped(events: list[bytes]) -> Response:
@@ -408,10 +404,6 @@ def _enveloped(events: list[bytes]) -> Response:
     answer = "".join(orjson.loads(event)["content"] for event in chunks)
     body = b'{"events":[' + b",".join(events) + b'],"answer":' + orjson.dumps(answer) + b"}"
     return Response(body, media_type="application/json")
-
-
-async def _stream(desk: Desk, run: Run, seen: _Seen) -> Response:
-    return _event_stream(desk.host.tail(run, after=seen.of(run), live=run.ask.live))
 
 
 class _EventStream(EventSourceResponse):
@@ -430,7 +422,7 @@ def _event_stream(frames: AsyncGenerator[bytes]) -> Response:
         sep="\n",
         ping=_PING_S,
         ping_message_factory=lambda: ServerSentEvent(comment="ping", sep="\n"),
-        send_timeout=_SEND_TIMEOUT_S,
+        send_timeout=SEND_TIMEOUT_S,
         shutdown_grace_period=_DRAIN_S,
         headers={"Cache-Control": "no-cache, no-store"},
     )
@@ -446,7 +438,7 @@ async def _shown(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
             async for part in frames:
                 yield part
         except ChatError as error:
-            yield b"data: " + encode(Failed.of(error)) + b"\n\n"
+            yield unnumbered(Failed.of(error))
 
 
 def _named(response: Response, run: RunHandle) -> Response:
@@ -457,11 +449,11 @@ def _named(response: Response, run: RunHandle) -> Response:
 
 def _refusal(error: ChatError, *, is_stream: bool) -> Response:
     """Answer 200 with the one event that says why no run was started."""
-    event = encode(Failed.of(error))
+    event = Failed.of(error)
     if is_stream:
-        response = Response(b"data: " + event + b"\n\n", media_type="text/event-stream")
+        response = Response(unnumbered(event), media_type="text/event-stream")
     else:
-        response = _enveloped([event])
+        response = _enveloped([encode(event)])
     if error.retry_after_seconds is not None:
         response.headers["Retry-After"] = str(error.retry_after_seconds)
     return response

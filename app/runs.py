@@ -18,16 +18,17 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Self
 
-from app import leases, records
+from app import leases, owners, records
 from app.database import DatabaseFailed, Job, T
+from app.entries import MAX_PAGE, EntryPage, NewEntry, Run, RunHandle
+from app.holders import this_process
+from app.keys import owner_key
 from app.leases import Admission, Admitted, LeaseLost
-from app.recording import HeldRun, Run, accept_cancellation
-from app.records import Claim, RunHandle, owner_key
-from app.store import EntryPage, NewEntry, Store
+from app.recording import HeldRun, accept_cancellation
+from app.records import Claim
+from app.store import Store
 from schema.errors import ChatError, ChatFailed, Interrupted, TryAgain
 from schema.events import Actor, Ask, ConversationId, Event, Failed, RunId
-
-__all__ = ["Run", "RunHandle", "RunHost", "Turn"]
 
 _log = logging.getLogger(__name__)
 
@@ -39,8 +40,6 @@ _CHECK_S = 2.0
 """How long the database may take to say that it is there."""
 _KEPT_S = 60.0
 """How long an ended run stays in memory."""
-_PAGE = 500
-"""Most entries of one page."""
 _MOST = 2**31 - 1
 """The largest number of an event or an entry."""
 
@@ -71,7 +70,7 @@ class RunHost:
         self._context = context or contextvars.copy_context()
         self._store, self._window, self._now = store, max_recent_messages, now
         self._stale_s, self._grace_s, self._kept_runs = run_stale_s, grace_s, kept_runs
-        self._holder = leases.this_process()
+        self._holder = this_process()
         self._held: dict[RunId, HeldRun] = {}
         self._ended: deque[tuple[float, RunId]] = deque()
         self._admissions: dict[RunId, asyncio.Future[Admitted | RunHandle]] = {}
@@ -129,7 +128,7 @@ class RunHost:
         Raises: TryAgain; then nothing has changed.
         """
         await _stored(
-            self._store.writer.submit(partial(records.adopt, visitor=visitor, actor=actor))
+            self._store.writer.submit(partial(owners.adopt, visitor=visitor, actor=actor))
         )
         for held in self._held.values():
             if owner_key(held.run.actor) == owner_key(visitor):
@@ -137,7 +136,7 @@ class RunHost:
 
     # --- starting ---------------------------------------------------------------------------------
 
-    async def start(self, ask: Ask, actor: Actor, turn: Turn) -> Run:
+    async def start(self, ask: Ask, actor: Actor, turn: Turn) -> RunHandle:
         """Admit a request and start its run.
 
         A repeated ``request_id`` gives the first run again, and ``turn`` is not called. A caller
@@ -159,9 +158,7 @@ class RunHost:
         self._admissions[request.run_id] = admission
         admission.add_done_callback(partial(self._launch, request, turn))
         admitted = await _stored(asyncio.shield(admission))
-        if isinstance(admitted, RunHandle):
-            return Run(admitted.id, admitted.conversation_id, admitted.turn_id, actor, ask)
-        return self._held[request.run_id].run
+        return admitted if isinstance(admitted, RunHandle) else self._held[request.run_id].run
 
     def _launch(
         self, request: Admission, turn: Turn, admission: asyncio.Future[Admitted | RunHandle]
@@ -172,7 +169,7 @@ class RunHost:
         admitted = admission.result()
         if isinstance(admitted, RunHandle):
             return
-        held = HeldRun(request, admitted, self._store, self._now)
+        held = HeldRun(request, admitted, self._store.writer, self._now)
         self._held[held.run.id] = held
         held.task = self._group.create_task(
             self._work(held, turn), name=f"run {held.run.id}", context=self._context.copy()
@@ -222,7 +219,7 @@ class RunHost:
         # The writer keeps the order of jobs, so a run is known here before its lease is seen.
         alive = frozenset((*self._admissions, *self._running()))
         stale_before = self._now() - timedelta(seconds=self._stale_s)
-        return Claim(self._holder, alive, stale_before, leases.is_dead)
+        return Claim(self._holder, alive, stale_before)
 
     async def _sweep(self) -> None:
         job = partial(leases.sweep, claim=self._claim(), now=self._now())
@@ -269,7 +266,7 @@ class RunHost:
             conversation_id=conversation_id,
             actor=actor,
             after=_cursor(after),
-            limit=max(1, min(limit, _PAGE)),
+            limit=max(1, min(limit, MAX_PAGE)),
         )
         return await self._read(query)
 

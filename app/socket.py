@@ -17,10 +17,19 @@ from starlette.responses import Response
 from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from app.doors import Desk, credentials_of, not_valid, read_ask, read_json, refused, set_cookies
+from app.doors import (
+    SEND_TIMEOUT_S,
+    Desk,
+    credentials_of,
+    not_valid,
+    read_ask,
+    read_json,
+    refused,
+    set_cookies,
+)
+from app.entries import RunHandle
+from app.frames import event_type, framed
 from app.identity import SUBPROTOCOL, Credentials, Visit, subprotocols
-from app.records import event_type, framed
-from app.runs import RunHandle
 from schema.errors import BadEvent, ChatError, ChatFailed, TryAgain, TurnInProgress
 from schema.events import Ask, AttachFrame, Event, Failed, JsonObject, RunId, encode
 from schema.waiting import wait_until
@@ -28,7 +37,6 @@ from schema.waiting import wait_until
 _log = logging.getLogger(__name__)
 
 _MAY_NOT_ASK, _TOO_LARGE, _BROKEN = 4403, 1009, 1011
-_SEND_TIMEOUT_S = 30
 _MOST_TASKS = 16
 """How many frames of a client are worked on at once: nearly all of them by showing it a run."""
 
@@ -107,7 +115,7 @@ class _Wire:
     async def _put(self, message: Message) -> None:
         async with self._sending:
             try:
-                deadline = self._loop.time() + _SEND_TIMEOUT_S
+                deadline = self._loop.time() + SEND_TIMEOUT_S
                 await wait_until(deadline, self._websocket.send(message))
             except TimeoutError as error:
                 _log.info("A client that did not read its WebSocket was cut off.")
@@ -207,7 +215,7 @@ class _Conversation:
         if isinstance(command, AttachFrame):
             return await self._desk.host.find(command.run_id, actor)
         try:
-            run = await self._desk.engine.run(command, actor)
+            run = await self._desk.start(command, actor)
             self._asked = run.id
             return run
         finally:

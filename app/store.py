@@ -8,7 +8,6 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -19,11 +18,11 @@ from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
 from app.database import Database, Job, Place, T, UtcDateTime
+from app.keys import KEY_LENGTH
 from app.postgres import PostgresServer
 from app.sqlite import SqliteFile
 from app.writer import Writer
 from schema.errors import ConfigurationError
-from schema.events import CallId, EntryKind, RunId
 
 REVISION = "0001"
 """The newest migration: what the tables below look like."""
@@ -44,9 +43,6 @@ metadata = sa.MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
-
-KEY_LENGTH = 200
-"""Longest owner, origin and request key; what is longer is stored as its SHA-256."""
 
 
 class ChatTable(SQLModel, registry=registry(metadata=metadata)):
@@ -144,44 +140,6 @@ conversations = metadata.tables["chat_conversations"]
 runs = metadata.tables["chat_runs"]
 run_events = metadata.tables["chat_run_events"]
 entries = metadata.tables["chat_entries"]
-
-
-# --- entries --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class NewEntry:
-    """One thing that happened in a conversation, to be stored.
-
-    ``round`` is the provider round within the run: an assistant text and its calls share it. The
-    ``content`` of an error is its public message. ``arguments`` and ``result`` are JSON texts.
-    """
-
-    kind: EntryKind
-    content: str = ""
-    round: int = 0
-    name: str | None = None
-    call_id: CallId | None = None
-    arguments: str | None = None
-    result: str | None = None
-    status: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEntry(NewEntry):
-    """An entry with its number in the conversation, from 1."""
-
-    seq: int
-    run_id: RunId
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class EntryPage:
-    """Entries in order; ``next`` is the cursor behind the last one, None at the end."""
-
-    items: tuple[StoredEntry, ...]
-    next: int | None
 
 
 # --- the database ---------------------------------------------------------------------------------

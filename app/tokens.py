@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 LEEWAY_S = 30
 """How far the issuer's clock and ours may differ."""
-MAX_TOKEN_CHARS = 8192
+_MAX_TOKEN_CHARS = 8192
 MAX_KEYS_BYTES = 262_144
 FETCH_TIMEOUT_S = 5
-FRESH = timedelta(minutes=10)
+_FRESH = timedelta(minutes=10)
 """So long, published keys are used without asking again."""
-COOLDOWN = timedelta(seconds=30)
+_COOLDOWN = timedelta(seconds=30)
 """The least time between two fetches, however many unknown keys are named meanwhile."""
-STALE = timedelta(hours=24)
+_STALE = timedelta(hours=24)
 """So long, published keys stay in use while the issuer does not answer."""
 
 _CURVES = (None, "P-256", "P-384", "P-521", "Ed25519")
@@ -182,16 +182,16 @@ class _PublishedKeys:
         """
         keys = self._known(algorithm, kid)
         # While one request asks for newer keys, the others go on with those at hand.
-        if not keys or (self._age(self._fetched_at) > FRESH and not self._lock.locked()):
+        if not keys or (self._age(self._fetched_at) > _FRESH and not self._lock.locked()):
             await self._refresh()
             keys = self._known(algorithm, kid)
-        if self._age(self._fetched_at) > STALE:
-            wait_s = int(COOLDOWN.total_seconds())
+        if self._age(self._fetched_at) > _STALE:
+            wait_s = int(_COOLDOWN.total_seconds())
             raise TryAgain("The credentials can't be checked now.", retry_after_seconds=wait_s)
         return keys if kid is not None or len(keys) == 1 else []
 
     def _known(self, algorithm: str, kid: Json) -> list["Key"]:
-        if self._age(self._fetched_at) > STALE:
+        if self._age(self._fetched_at) > _STALE:
             return []
         return [key for key in self._keys if kid in (None, key.kid) and _fits(key, algorithm)]
 
@@ -202,7 +202,7 @@ class _PublishedKeys:
     async def _refresh(self) -> None:
         """Fetch the keys, unless that was done or tried just now: what came of it holds."""
         async with self._lock:
-            if self._age(self._tried_at) < COOLDOWN:
+            if self._age(self._tried_at) < _COOLDOWN:
                 return
             try:
                 self._keys = await self._fetch()
@@ -268,7 +268,7 @@ def _take_apart(token: str) -> tuple[JsonObject, bytes, bytes, bytes]:
     """Return the header, the payload (still encoded), all that is signed, and the signature."""
     from joserfc.util import urlsafe_b64decode
 
-    if len(token) > MAX_TOKEN_CHARS:
+    if len(token) > _MAX_TOKEN_CHARS:
         raise _refused("length")
     try:
         signed, _, signature = token.encode("ascii").rpartition(b".")

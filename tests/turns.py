@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
-from app.runs import Run, RunHandle, RunHost, Turn
-from app.store import NewEntry, Store, StoredEntry
+from app.entries import NewEntry, Run, RunHandle, StoredEntry
+from app.runs import RunHost, Turn
+from app.store import Store
 from schema.events import (
     EVENTS,
     Actor,
@@ -96,11 +97,25 @@ async def read(host: RunHost, run: RunHandle, *, after: int = 0, live: bool = Fa
         return b"".join([part async for part in host.tail(run, after=after, live=live)])
 
 
-async def play(host: RunHost, *items: Event | NewEntry, actor: Actor = ANN, **ask: object) -> Run:
+async def play(
+    host: RunHost, *items: Event | NewEntry, actor: Actor = ANN, **ask: object
+) -> RunHandle:
     """Run a scripted turn to its end."""
     run = await host.start(Ask.model_validate({"text": "Hi", **ask}), actor, script(*items))
     await read(host, run)
     return run
+
+
+async def witness(host: RunHost, *items: Event | NewEntry, **ask: object) -> Run:
+    """Run a scripted turn to its end, and return the run as the turn has seen it."""
+    seen: list[Run] = []
+
+    def turn(run: Run) -> AsyncGenerator[Event | NewEntry]:
+        seen.append(run)
+        return script(*items)(run)
+
+    await read(host, await host.start(Ask.model_validate({"text": "Hi", **ask}), ANN, turn))
+    return seen[0]
 
 
 def events(data: bytes) -> list[Event]:

@@ -17,7 +17,7 @@ from postgres import Postgres
 from transports import events_of
 from turns import numbers
 
-from app.losses import interrupted_call
+from app.entries import interrupted_call
 from schema.events import Event, Failed, JsonObject, Resync, TextChunk, ToolResult
 
 KILLS = {"sqlite": 40, "postgres": 8}

@@ -10,10 +10,11 @@ from turns import ANN, events, read, told, wall_clock
 
 from app.demo.toy import managers
 from app.engine import TurnEngine
+from app.entries import NewEntry
 from app.loop import Budget, Loop
 from app.runs import RunHost
 from app.settings import Settings
-from app.store import NewEntry, Store
+from app.store import Store
 from providers.base import BaseLLMProvider
 from providers.scripted import Script, call, say, wait
 from schema.errors import ToolFailed
@@ -42,13 +43,12 @@ async def test_a_turn_that_is_interrupted_keeps_what_it_has_said(
         async with RunHost(store, grace_s=0.1) as host:
             engine = TurnEngine(
                 settings=Settings.model_construct(),
-                host=host,
                 reader=reader,
                 tools=ToolRegistry(data_tools()),
                 provider=begin,
                 now=wall_clock,
             )
-            run = await engine.run(Ask(text="How many?"), ANN)
+            run = await host.start(Ask(text="How many?"), ANN, engine.turn)
             async with asyncio.timeout(5):
                 await begun.wait()
             host.drain()

@@ -7,14 +7,16 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 import sqlalchemy as sa
 from databases import execute, locked, occupied, rows
+from notes import note, notes
 from postgres import Postgres, database
 from turns import ANN, BOB, DONE, Gate, events, hosting, numbers, play, read
 
 from app import postgres as module
 from app.database import Command, Connection, DatabaseFailed, Job, Query
+from app.entries import NewEntry, Run, RunHandle
 from app.postgres import PostgresServer
-from app.runs import Run, RunHandle, RunHost
-from app.store import VERSION_TABLE, NewEntry, Store, check
+from app.runs import RunHost
+from app.store import VERSION_TABLE, Store, check
 from schema.errors import ConfigurationError, TryAgain
 from schema.events import Ask, Event, TextChunk
 
@@ -30,8 +32,6 @@ DIE = (
 )
 """Make whoever commits the note "deadly" lose the connection then."""
 
-_NOTE = Command(sa.text("INSERT INTO notes (text) VALUES (:text)"))
-_NOTES = Query[tuple[str]](sa.text("SELECT text FROM notes ORDER BY number"))
 _TOUCH = Command(sa.text("UPDATE notes SET touched = touched + 1 WHERE text = :text"))
 _SLEEP = Query[tuple[object]](sa.text("SELECT pg_sleep(0.1)"))
 _SLEEP_LONG = Query[tuple[object]](sa.text("SELECT pg_sleep(20)"))
@@ -55,17 +55,6 @@ def url(postgres: Postgres, migrated_template: str) -> Generator[str]:
 async def store(url: str) -> AsyncGenerator[Store]:
     async with Store.open(url) as store:
         yield store
-
-
-def note(text: str) -> Job[None]:
-    def job(connection: Connection) -> None:
-        connection.write(_NOTE, {"text": text})
-
-    return job
-
-
-def notes(connection: Connection) -> list[str]:
-    return [text for (text,) in connection.read(_NOTES)]
 
 
 def who(connection: Connection) -> int:
@@ -186,7 +175,7 @@ async def test_a_key_that_another_process_takes_meanwhile_is_seen_by_the_second_
         if notes(connection) == []:
             if count == 1:
                 execute(url, "INSERT INTO notes (text) VALUES ('one')")
-            connection.write(_NOTE, {"text": "one"})
+            note("one")(connection)
 
     await store.writer.submit(write_once)
     assert count == 2
@@ -204,12 +193,12 @@ async def test_many_processes_admit_one_turn_at_a_time(url: str) -> None:
                 *(host.start(ask, ANN, gate.turn) for host in hosts for _ in range(3)),
                 return_exceptions=True,
             )
-            assert len({run.id for run in ended if isinstance(run, Run)}) == 1
-            assert all(isinstance(run, Run) for run in ended)
+            assert len({run.id for run in ended if isinstance(run, RunHandle)}) == 1
+            assert all(isinstance(run, RunHandle) for run in ended)
             gate.may_end.set()
             for host in hosts:
                 for run in ended:
-                    assert isinstance(run, Run)
+                    assert isinstance(run, RunHandle)
                     assert events(await read(host, run))[-1] == DONE
     assert rows(url, "SELECT count(*), count(DISTINCT first_entry_seq) FROM chat_runs") == [
         (11, 11)
@@ -229,7 +218,7 @@ async def test_a_conversation_that_is_begun_while_others_are_adopted_comes_along
             await waiting(url)
             run = await play(two, conversation_id="new")
             await other.close()
-        assert await one.find(run.id, BOB) == RunHandle(run.id, run.conversation_id, run.turn_id)
+        assert await one.find(run.id, BOB) == RunHandle(run.id, run.conversation_id)
         assert len((await one.entries(run.conversation_id, BOB)).items) == 1
 
 

@@ -25,11 +25,13 @@ from turns import (
     runs_in,
     script,
     told,
+    witness,
 )
 
 from app.database import Command, Connection, DatabaseFailed
-from app.runs import Run, RunHost, Turn
-from app.store import NewEntry, Store, StoredEntry
+from app.entries import NewEntry, Run, StoredEntry
+from app.runs import RunHost, Turn
+from app.store import Store
 from schema.errors import BadMessage, NotFound, TryAgain, TurnInProgress
 from schema.events import (
     Actor,
@@ -406,12 +408,13 @@ async def test_entries_come_in_pages(host: RunHost) -> None:
         assert (beyond.items, beyond.next) == ((), None)
 
 
-async def test_a_turn_sees_what_was_said_before_it(host: RunHost) -> None:
-    first = await play(host, NewEntry("assistant", "Hello.", round=1))
+async def test_a_turn_sees_what_was_said_before_it(host: RunHost, url: str) -> None:
+    first = await witness(host, NewEntry("assistant", "Hello.", round=1))
     assert first.window == ()
-    second = await play(host, text="And now?")
+    second = await witness(host, text="And now?")
     assert told(second.window) == [(1, "user", "Hi"), (2, "assistant", "Hello.")]
-    assert (second.actor, second.ask.text, second.turn_id) == (ANN, "And now?", second.id)
+    assert (second.actor, second.ask.text) == (ANN, "And now?")
+    assert rows(url, "SELECT count(*) FROM chat_runs WHERE turn_id = id") == [(2,)]
 
 
 @pytest.mark.parametrize(
@@ -428,7 +431,7 @@ async def test_the_window_keeps_rounds_whole(url: str, size: int, seen: list[int
             *calls,
             NewEntry("assistant", "Bye.", round=3),
         )
-        run = await play(host)
+        run = await witness(host)
         assert [entry.seq for entry in run.window] == seen
 
 

@@ -21,18 +21,18 @@ from turns import (
     events,
     hosting,
     numbers,
-    play,
     read,
     wall_clock,
+    witness,
 )
 
 from app.conversation import history
 from app.demo.toy import managers
 from app.engine import TurnEngine
-from app.losses import interrupted_call
-from app.runs import Run, RunHost
+from app.entries import NewEntry, Run, RunHandle, StoredEntry, interrupted_call
+from app.runs import RunHost
 from app.settings import Settings
-from app.store import NewEntry, Store, StoredEntry
+from app.store import Store
 from providers.base import BaseLLMProvider
 from providers.scripted import Script, call, say
 from schema.events import (
@@ -101,7 +101,7 @@ class Killed:
     """A database as a process that was killed has left it, and what the process went on to show."""
 
     url: str
-    run: Run
+    run: RunHandle
     shown: bytes
     stored: int
     """How many of the shown events are in the database."""
@@ -136,7 +136,7 @@ async def restarted(killed: Killed) -> AsyncGenerator[RunHost]:
         yield host
 
 
-async def entries_of(host: RunHost, run: Run) -> list[StoredEntry]:
+async def entries_of(host: RunHost, run: RunHandle) -> list[StoredEntry]:
     page = await host.entries(run.conversation_id, ANN, limit=500)
     return [entry for entry in page.items if entry.run_id == run.id]
 
@@ -242,7 +242,7 @@ async def check_log(host: RunHost, killed: Killed) -> None:
             assert [event.type for event in events(rest)] == ["resync"]
 
 
-async def check_entries(host: RunHost, run: Run) -> None:
+async def check_entries(host: RunHost, run: RunHandle) -> None:
     """See that entries and events tell the same."""
     shown = events(await read(host, run))
     check_events(shown)
@@ -257,9 +257,9 @@ async def check_entries(host: RunHost, run: Run) -> None:
     )
 
 
-async def check_next_turn(host: RunHost, run: Run) -> None:
+async def check_next_turn(host: RunHost, run: RunHandle) -> None:
     """See that a model takes the history that the next turn begins with."""
-    following = await play(host)
+    following = await witness(host)
     assert following.conversation_id == run.conversation_id
     messages = history(following.window)
     check_order([Message("system", "Answer."), *messages, Message("user", "hi")])
@@ -332,17 +332,22 @@ async def reader(toy_url: str) -> AsyncGenerator[Reader]:
         yield reader
 
 
-def engine(
-    host: RunHost, reader: Reader, bench: Bench, model: Callable[[], BaseLLMProvider]
-) -> TurnEngine:
-    return TurnEngine(
+async def ask(
+    host: RunHost,
+    reader: Reader,
+    bench: Bench,
+    model: Callable[[], BaseLLMProvider],
+    text: str = "Hi",
+) -> RunHandle:
+    """Start a turn of the engine whose tools are the bench's."""
+    engine = TurnEngine(
         settings=Settings.model_construct(turn_timeout_seconds=bench.limit_s),
-        host=host,
         reader=reader,
         tools=bench.tools,
         provider=model,
         now=wall_clock,
     )
+    return await host.start(Ask(text=text), ANN, engine.turn)
 
 
 def outcomes(entries: Sequence[StoredEntry]) -> list[str]:
@@ -370,7 +375,7 @@ async def test_a_turn_that_is_stopped_in_its_tools_has_a_result_for_each(
     bench = Bench()
     model = Script([say("Let me see."), *(call(name) for name in tools)], say("ok"))
     async with asyncio.timeout(10), hosting(url) as host:
-        run = await engine(host, reader, bench, model).run(Ask(text="Hi"), ANN)
+        run = await ask(host, reader, bench, model)
         await bench.begun.wait()
         host.drain()
         shown = await read(host, run)
@@ -381,7 +386,7 @@ async def test_a_turn_that_is_stopped_in_its_tools_has_a_result_for_each(
         assert outcomes(entries) == ["user", "assistant", *found]
         assert (error.kind, error.name) == ("error", "interrupted")
         assert len(model.requests) == 1
-        again = await engine(host, reader, bench, model).run(Ask(text="And now?"), ANN)
+        again = await ask(host, reader, bench, model, "And now?")
         assert [event.type for event in events(await read(host, again))] == ["text_chunk", "done"]
     check_order(model.requests[1].messages)
 
@@ -401,7 +406,7 @@ async def test_a_turn_that_loses_its_lease_in_its_tools_keeps_nothing_of_its_own
         Store.open(url) as store,
         RunHost(store, run_stale_s=0.3) as one,
     ):
-        run = await engine(one, reader, bench, model).run(Ask(text="Hi"), ANN)
+        run = await ask(one, reader, bench, model)
         await bench.begun.wait()
         await store.writer.submit(lambda _: None)
         async with hosting(url, now=later) as two:
@@ -421,7 +426,7 @@ async def test_a_deadline_in_a_tool_leaves_a_result(
 ) -> None:
     bench = Bench(limit_s=0.2)
     async with asyncio.timeout(10), hosting(url) as host:
-        run = await engine(host, reader, bench, Script(call(tool))).run(Ask(text="Hi"), ANN)
+        run = await ask(host, reader, bench, Script(call(tool)))
         *_, last = events(await read(host, run))
         assert isinstance(last, Failed)
         assert last.code == "deadline_exceeded"
@@ -452,7 +457,7 @@ async def test_a_provider_that_goes_on_when_it_is_stopped_gets_no_other_round(
     bench = Bench()
     async with asyncio.timeout(10), hosting(url) as host:
         model = GoesOn(bench.begun)
-        run = await engine(host, reader, bench, lambda: model).run(Ask(text="Hi"), ANN)
+        run = await ask(host, reader, bench, lambda: model)
         await bench.begun.wait()
         host.drain()
         *_, last = events(await read(host, run))

@@ -1,10 +1,7 @@
 """One turn at a time in a conversation, whatever starts, dies or comes back meanwhile."""
 
 import asyncio
-import os
 import signal
-import socket
-import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -26,19 +23,21 @@ from turns import (
     read,
     script,
     told,
+    witness,
 )
 
 from app import leases
+from app.entries import NewEntry, Run, RunHandle, StoredEntry
 from app.leases import Ending, Flush, LeaseLost
-from app.runs import Run, RunHost
-from app.store import NewEntry, Store, StoredEntry
+from app.runs import RunHost
+from app.store import Store
 from schema.errors import TryAgain, TurnInProgress
 from schema.events import Ask, ConversationId, Done, Event, Failed, TextChunk
 
 LEASE = "SELECT lease_run_id, lease_holder, lease_beat_at FROM chat_conversations"
 
 
-async def race(hosts: list[RunHost], conversation: ConversationId, starts: int) -> list[Run]:
+async def race(hosts: list[RunHost], conversation: ConversationId, starts: int) -> list[RunHandle]:
     """Start many turns in one conversation at the same instant; return those that were let in."""
     gate = Gate()
     ask = Ask(text="Hi", conversation_id=conversation)
@@ -47,7 +46,7 @@ async def race(hosts: list[RunHost], conversation: ConversationId, starts: int) 
         return_exceptions=True,
     )
     refused = [result for result in results if isinstance(result, TurnInProgress)]
-    admitted = [result for result in results if isinstance(result, Run)]
+    admitted = [result for result in results if isinstance(result, RunHandle)]
     assert len(refused) + len(admitted) == starts
     gate.may_end.set()
     for run in admitted:
@@ -82,7 +81,7 @@ async def test_first_messages_at_once_make_one_conversation(url: str) -> None:
             *(host.start(Ask(text="Hi"), ANN, gate.turn) for host in [one, two] * 5),
             return_exceptions=True,
         )
-        assert sum(isinstance(result, Run) for result in results) == 1
+        assert sum(isinstance(result, RunHandle) for result in results) == 1
         assert len(rows(url, "SELECT id FROM chat_conversations")) == 1
         gate.may_end.set()
 
@@ -115,7 +114,7 @@ async def test_a_silent_holder_is_replaced_and_writes_nothing_more(url: str) -> 
         with pytest.raises(TurnInProgress):
             await play(two)
         clock.move(1)
-        run = await play(two, NewEntry("assistant", "Here."))
+        run = await witness(two, NewEntry("assistant", "Here."))
         assert run.conversation_id == lost.conversation_id
 
         gate.may_end.set()
@@ -289,43 +288,10 @@ async def test_a_killed_process_is_replaced_at_once(url: str) -> None:
     ]
 
 
-def test_a_process_that_nobody_has_asked_how_it_ended_is_dead() -> None:
-    name = "import time; from app import leases; print(leases.this_process(), flush=True)"
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(
-        [sys.executable, "-c", f"{name}; time.sleep(60)"], cwd=root, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        holder = process.stdout.readline().decode().strip()
-        assert not leases.is_dead(holder)
-        process.kill()
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert leases.is_dead(holder)
-
-
-def test_only_a_process_of_this_machine_that_is_gone_is_dead() -> None:
-    me = leases.this_process()
-    host, boot, namespace, pid, started, token = me.split("|")
-    assert host == socket.gethostname()
-    assert int(pid) == os.getpid()
-    assert not leases.is_dead(me)
-    assert leases.this_process() != me
-    assert leases.is_dead("|".join([host, boot, namespace, pid, "1", token]))
-    assert leases.is_dead("|".join([host, boot, namespace, "4194305", started, token]))
-    for elsewhere in (
-        ["other", boot, namespace],
-        [host, "other", namespace],
-        [host, boot, "other"],
-    ):
-        assert not leases.is_dead("|".join([*elsewhere, "4194305", started, token]))
-    for unreadable in ("", "another version's name", me + "|and more"):
-        assert not leases.is_dead(unreadable)
-
-
 # --- the fence ------------------------------------------------------------------------------------
 
 
-def flush(run: Run, fence: int, clock: Clock) -> Flush:
+def flush(run: RunHandle, fence: int, clock: Clock) -> Flush:
     return Flush(
         run_id=run.id,
         conversation_id=run.conversation_id,
@@ -440,7 +406,7 @@ async def test_closing_waits_for_a_request_that_is_being_admitted(url: str) -> N
             start = group.create_task(host.start(Ask(text="Hi"), ANN, Gate().turn))
             await asyncio.sleep(0)
             await host.close()
-        assert isinstance(start.result(), Run)
+        assert isinstance(start.result(), RunHandle)
     assert rows(url, "SELECT status FROM chat_runs") == [("interrupted",)]
     assert rows(url, LEASE) == [(None, None, None)]
 

@@ -27,8 +27,9 @@ from turns import (
     told,
 )
 
-from app.runs import Run, RunHandle, RunHost, Turn
-from app.store import NewEntry, Store
+from app.entries import NewEntry, Run, RunHandle
+from app.runs import RunHost, Turn
+from app.store import Store
 from schema.errors import NotFound
 from schema.events import Ask, Event, Failed, Resync, TextChunk, Usage, UsageReported
 
@@ -174,7 +175,7 @@ async def test_behind_the_last_event_nothing_comes(url: str) -> None:
         assert await read(host, run, after=-7) == await read(host, run)
 
 
-async def assert_resynced(host: RunHost, run: Run, after: int) -> None:
+async def assert_resynced(host: RunHost, run: RunHandle, after: int) -> None:
     data = await read(host, run, after=after)
     [event] = events(data)
     assert isinstance(event, Resync)

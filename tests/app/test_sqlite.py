@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from databases import execute, file_of, occupied
+from notes import note, notes
 from sqlmodel import Session, col, select
 
 from app.database import Command, Connection, DatabaseFailed, Job, Query
 from app.sqlite import SqliteFile
 from app.store import Conversations, Store
-
-_NOTE = Command(sa.text("INSERT INTO notes (text) VALUES (:text)"))
-_NOTES = Query[tuple[str]](sa.text("SELECT text FROM notes ORDER BY number"))
 
 
 @pytest.fixture
@@ -30,19 +28,6 @@ def url(file_url: str) -> str:
 async def store(url: str) -> AsyncGenerator[Store]:
     async with Store.open(url) as store:
         yield store
-
-
-def note(text: str) -> Job[None]:
-    """Make a job that leaves a trace in the database."""
-
-    def job(connection: Connection) -> None:
-        connection.write(_NOTE, {"text": text})
-
-    return job
-
-
-def notes(connection: Connection) -> list[str]:
-    return [text for (text,) in connection.read(_NOTES)]
 
 
 def transactions(file: Path) -> int:

@@ -7,19 +7,13 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 import sqlalchemy as sa
 from databases import execute, is_postgres
-from hypothesis import given
-from hypothesis import strategies as st
+from notes import note, notes
 
-from app.database import Command, Connection, DatabaseFailed, Job, Query
-from app.records import clean, fit, owner_key
-from app.store import KEY_LENGTH, Store, conversations
-from schema.events import Actor
+from app.database import Command, Connection, DatabaseFailed, Query
+from app.store import Store, conversations
 
 NUMBER = {False: "INTEGER PRIMARY KEY AUTOINCREMENT", True: "SERIAL PRIMARY KEY"}
 """How a column that counts up is made, on PostgreSQL and elsewhere."""
-
-_NOTE = Command(sa.text("INSERT INTO notes (text) VALUES (:text)"))
-_NOTES = Query[tuple[str]](sa.text("SELECT text FROM notes ORDER BY number"))
 
 
 @pytest.fixture
@@ -34,19 +28,6 @@ def url(url: str) -> str:
 async def store(url: str) -> AsyncGenerator[Store]:
     async with Store.open(url) as store:
         yield store
-
-
-def note(text: str) -> Job[None]:
-    """Make a job that leaves a trace in the database."""
-
-    def job(connection: Connection) -> None:
-        assert connection.write(_NOTE, {"text": text}) == 1
-
-    return job
-
-
-def notes(connection: Connection) -> list[str]:
-    return [text for (text,) in connection.read(_NOTES)]
 
 
 async def test_a_job_that_fails_fails_alone(store: Store) -> None:
@@ -196,55 +177,3 @@ async def test_a_thousand_small_writes_do_not_block_the_event_loop(store: Store)
         beating.cancel()
     assert len(await store.read(notes)) == 1000
     assert latest < 0.5
-
-
-SHORT = st.text(max_size=12)
-ACTORS = st.builds(
-    Actor,
-    kind=st.sampled_from(["user", "session", "service"]),
-    subject=st.one_of(SHORT, st.text(min_size=KEY_LENGTH)),
-    tenant=st.one_of(st.none(), SHORT),
-)
-
-
-@given(ACTORS, ACTORS)
-def test_owners_are_told_apart_and_fit_their_column(one: Actor, other: Actor) -> None:
-    assert (owner_key(one) == owner_key(other)) == (one == other)
-    assert len(owner_key(one)) <= KEY_LENGTH
-
-
-@pytest.mark.parametrize(
-    ("tenant", "subject", "others"), [("a", "b:c", ("a:b", "c")), (None, "b", ("", "b"))]
-)
-def test_owners_with_like_parts_are_told_apart(
-    tenant: str | None, subject: str, others: tuple[str, str]
-) -> None:
-    assert owner_key(Actor("user", subject, tenant)) != owner_key(
-        Actor("user", others[1], others[0])
-    )
-
-
-@pytest.mark.parametrize(
-    ("given_text", "stored"),
-    [
-        ("plain", "plain"),
-        ("\ud83d\ude00", "😀"),
-        ("half \ud83d of one", "half � of one"),
-        ("a\0b", "a␀b"),
-    ],
-)
-def test_any_text_can_be_stored(given_text: str, stored: str) -> None:
-    assert clean(given_text) == stored
-
-
-@given(st.text(st.characters(codec=None)))
-def test_storing_a_text_never_fails(text: str) -> None:
-    clean(text).encode()
-
-
-@given(st.text(st.characters(codec=None), max_size=2 * KEY_LENGTH))
-def test_keys_fit_their_column_and_stay_apart(key: str) -> None:
-    fitted = fit(key)
-    assert len(fitted) <= KEY_LENGTH
-    assert clean(fitted) == fitted
-    assert (fitted == key) == (len(key) <= KEY_LENGTH and clean(key) == key)

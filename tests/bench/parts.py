@@ -7,9 +7,10 @@ from zoneinfo import ZoneInfo
 
 from servers import ROWS, AtOnce, bench_managers
 
+from app.entries import NewEntry, Run
 from app.loop import Budget, Loop
-from app.runs import Run, RunHost
-from app.store import NewEntry, Store, migrate
+from app.runs import RunHost
+from app.store import Store, migrate
 from providers.base import Message
 from schema.events import Actor, Ask, Event, Json, JsonObject
 from schema.query import Reader

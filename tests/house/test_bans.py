@@ -26,7 +26,7 @@ ESCAPES: dict[str, int] = {}
 
 # Where all that escapes is caught: each call into the user's code, and the end of a whole task.
 CATCHERS = {
-    ("app/engine.py", "_turn"),
+    ("app/engine.py", "turn"),
     ("app/postgres.py", "_commit"),
     ("app/postgres.py", "_run_in_savepoint"),
     ("app/runs.py", "_work"),
@@ -222,7 +222,7 @@ def test_each_short_cut_is_found(text: str, rules: list[str]) -> None:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("app/engine.py", "async def _turn():\n try: pass\n except Exception: pass"),
+        ("app/engine.py", "async def turn():\n try: pass\n except Exception: pass"),
         ("providers/lite.py", "def f():\n import litellm"),
     ],
 )

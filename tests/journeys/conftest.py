@@ -1,7 +1,9 @@
 """A chat over each transport, on the manufacturing demo."""
 
+import asyncio
+import logging
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,25 @@ async def chat(transport: Transport, manufacturing_url: str) -> AsyncGenerator[C
     """A chat whose model plays what the test writes."""
     async with open_chat(transport, managers, manufacturing_url) as chat:
         yield chat
+
+
+@pytest.fixture
+def hear(caplog: pytest.LogCaptureFixture) -> Callable[[str], asyncio.Event]:
+    """Give an event that is set when the log says something."""
+    caplog.set_level("INFO")
+
+    def listen(words: str) -> asyncio.Event:
+        heard = asyncio.Event()
+
+        def look(record: logging.LogRecord) -> bool:
+            if words in record.getMessage():
+                heard.set()
+            return True
+
+        caplog.handler.addFilter(look)
+        return heard
+
+    return listen
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from transports import open_chat
 
+from app.bodies import Entry
 from app.demo.manufacturing import managers
 from providers.scripted import call, fail, say
 
@@ -17,6 +18,7 @@ async def test_a_turn_is_kept_as_question_evidence_and_answer(manufacturing_url:
     events, body = answer.json()["events"], page.json()
     assert body["next"] is None
     assert [entry["seq"] for entry in body["items"]] == [1, 2, 3, 4]
+    assert {tuple(entry) for entry in body["items"]} == {tuple(Entry.model_fields)}
     assert {entry["run_id"] for entry in body["items"]} == {answer.headers["x-run-id"]}
     assert [(entry["kind"], entry["content"], entry["round"]) for entry in body["items"]] == [
         ("user", "Is there steel?", 0),

@@ -145,7 +145,7 @@ async def test_credentials_that_expire_end_the_socket_at_the_next_message(
 # --- pages and hosts ------------------------------------------------------------------------------
 
 
-@pytest.mark.covers("P21")
+@pytest.mark.covers("P21", "C7-6")
 @pytest.mark.parametrize(
     "headers",
     [
@@ -154,6 +154,11 @@ async def test_credentials_that_expire_end_the_socket_at_the_next_message(
         {"Origin": ""},
         {"Origin": "http://127.0.0.1"},
         {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://localhost.evil"},
+        {"Origin": "http://OWN.evil"},
+        {"Origin": "chrome-extension://OWN"},
+        {"Origin": "://OWN"},
         {"Origin": "http://127.0.0.1@evil.example"},
         {"Origin": "https://app.example.evil"},
         {"Origin": "https://sub.app.example"},
@@ -170,7 +175,9 @@ async def test_another_sites_page_is_refused_before_anything_is_opened(
     origins = ("https://app.example",)
     async with open_chat("ws", managers, manufacturing_url, allowed_origins=origins) as chat:
         await chat.page.connect()  # its browser knows somebody here
-        status, body, answered = await refused_with(chat.page, headers)
+        own = httpx.URL(chat.page.base_url).netloc.decode()
+        sent = {name: value.replace("OWN", own) for name, value in headers.items()}
+        status, body, answered = await refused_with(chat.page, sent)
     assert (status, body["code"]) == (403, "denied")
     assert "Set-Cookie" not in answered
 

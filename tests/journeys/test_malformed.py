@@ -44,12 +44,16 @@ BODIES: list[tuple[bytes, tuple[str, str]]] = [
     (b'{"text": ""}', TEXT_DUE),
     (b'{"text": " \\t "}', TEXT_DUE),
     (b'{"text": {}}', TEXT_DUE),
+    (b'{"text": ["hi"]}', TEXT_DUE),
+    (b'{"text": 5}', TEXT_DUE),
     (b'{"text": "a\\u0000b"}', NO_NUL),
     (
         b'{"text": "%b"}' % (b"x" * 101),
         ("bad_message", "The text must not be longer than 100 characters."),
     ),
     (b'{"text": "hi", "live": 1}', invalid("live")),
+    (b'{"text": "hi", "live": "yes"}', invalid("live")),
+    (b'{"text": "hi", "conversation_id": 5}', invalid("conversation_id")),
     (b'{"text": "hi", "conversation_id": ["x"]}', invalid("conversation_id")),
     (b'{"text": "hi", "request_id": "", "live": null}', invalid("live", "request_id")),
     (b'{"text": "hi", "request_id": "%b"}' % (b"r" * 201), invalid("request_id")),
@@ -91,6 +95,7 @@ REQUESTS = [
     Request("GET", "/chat/conversations/%F0%9F%98%80/entries/", 404, NO_SUCH),
     Request("GET", "/chat/nothing/", 404, NO_SUCH),
     Request("GET", "/chat/runs/x/events/?after=-1", 422, invalid("after", code="bad_event")),
+    Request("GET", "/chat/runs/x/events/?after=x", 422, invalid("after", code="bad_event")),
     Request(
         "GET", "/chat/runs/x/events/?after=1&live=maybe", 422, invalid("live", code="bad_event")
     ),
@@ -99,6 +104,9 @@ REQUESTS = [
     ),
     Request(
         "GET", "/chat/conversations/x/entries/?limit=0", 422, invalid("limit", code="bad_event")
+    ),
+    Request(
+        "GET", "/chat/conversations/x/entries/?limit=501", 422, invalid("limit", code="bad_event")
     ),
     Request("GET", "/chat/runs/RUN/events/", 422, CURSOR, headers=(("Last-Event-ID", "RUN"),)),
     Request("GET", "/chat/runs/RUN/events/", 422, CURSOR, headers=(("Last-Event-ID", "RUN:-1"),)),
@@ -130,7 +138,11 @@ FRAMES: list[tuple[str | bytes, tuple[str, str]]] = [
     ('{"type":"message","text":"hi","conversation_id":"x"}', NO_SUCH),
     ('{"type":"attach"}', invalid("run_id", code="bad_event")),
     ('{"type":"attach","run_id":"x"}', NO_SUCH),
-    ('{"type":"attach","run_id":5,"after":-1}', invalid("after", "run_id", code="bad_event")),
+    (
+        '{"type":"attach","run_id":5,"after":"CANARY","CANARY":1}',
+        invalid("after", "run_id", code="bad_event"),
+    ),
+    ('{"type":"attach","run_id":"r","after":-1}', invalid("after", code="bad_event")),
     ('{"type":"attach","run_id":"\\u0000"}', NO_SUCH),
     ('{"type":"Message","text":"hi"}', NO_TYPE),
     ('{"type":null}', NO_TYPE),

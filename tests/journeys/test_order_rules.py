@@ -160,7 +160,6 @@ class Town:
         ):
             engine = TurnEngine(
                 settings=self._settings,
-                host=host,
                 reader=reader,
                 tools=self._tools,
                 provider=lambda: self,
@@ -192,7 +191,7 @@ class Town:
         actor = Actor("session", str(visitor.number))
         while visitor.done < len(visitor.turns):
             try:
-                run = await engine.run(visitor.prepare(), actor)
+                run = await host.start(visitor.prepare(), actor, engine.turn)
             except TryAgain:
                 return
             except NotFound:

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 from databases import rows
-from sockets import open_socket
 from transports import Chat, HttpVisitor, open_chat
-from websockets.exceptions import InvalidStatus
 
 from app.demo.manufacturing import managers
 from app.identity import CSRF_HEADER
@@ -118,35 +116,6 @@ async def test_a_page_of_another_site_can_not_act(
             assert len(chat.model.requests) == 1
             assert _state(manufacturing_url) == before
             assert dict(visitor.client.cookies) == cookies
-
-
-@pytest.mark.covers("C7-6")
-async def test_a_page_of_another_site_can_not_open_a_socket(
-    known: tuple[HttpVisitor, Chat],
-) -> None:
-    visitor, chat = known
-    client = visitor.client
-    own = str(client.base_url).rstrip("/")
-    for headers in (
-        {"Origin": EVIL},
-        {"Origin": "null"},
-        {"Origin": "http://127.0.0.1:1"},
-        {"Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"},
-        {"Origin": "http://localhost.evil"},
-        {"Origin": f"{own}.evil"},
-        {"Origin": own.replace("http", "chrome-extension")},
-        {"Origin": own.removeprefix("http")},
-    ):
-        with pytest.raises(InvalidStatus) as refusal:
-            await open_socket(client.base_url, client.cookies, headers=headers)
-        assert refusal.value.response.status_code == 403
-        assert b'"denied"' in refusal.value.response.body
-    assert len(chat.model.requests) == 1
-    chat.model.will(say("a"))
-    socket = await open_socket(client.base_url, client.cookies, headers={"Origin": own})
-    await socket.ask("hi")
-    assert (await socket.receive_turn())[-1].event.type == "done"
-    await socket.close()
 
 
 async def test_a_page_of_another_site_can_read_nothing(known: tuple[HttpVisitor, Chat]) -> None:
