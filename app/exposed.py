@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from schema.clauses import NEVER
 from schema.events import Json, JsonObject
+from schema.filters import LOOKUPS
 from schema.index import SchemaIndex
+from schema.joins import NEVER
 from schema.managers import Manager
-from schema.values import LOOKUPS
 from schema.views import View
 
 

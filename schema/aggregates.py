@@ -12,18 +12,19 @@ from typing import get_args
 from sqlalchemy.engine import Dialect
 from typing_extensions import TypeIs
 
-from schema.clauses import Hops
 from schema.errors import ToolRetry
 from schema.events import Json, JsonObject, is_object
 from schema.exact import Part
-from schema.filters import MAX_HOPS, Filter, Names, echo, listed, nearest, parse
+from schema.filters import MAX_HOPS, Filter, parse
+from schema.joins import Hops
 from schema.managers import Manager
 from schema.measures import Aggregation, Group, Measure, Op, is_reckoned
+from schema.names import Names, echo, listed, nearest
 from schema.sources import Column, Relation, ValueType
 from schema.views import View
 
-MAX_GROUPS = 10
-MAX_MEASURES = 20
+_MAX_GROUPS = 10
+_MAX_MEASURES = 20
 _MAX_KEY = 80
 
 _OPS: tuple[Op, ...] = get_args(Op)
@@ -93,7 +94,7 @@ def parse_having(having: JsonObject, asked: Aggregation, dialect: Dialect, zone:
     columns = asked.columns(dialect)
     names = Names("the list of measures", {m.key: columns[m.key] for m in asked.measures}, {})
     with about_having():
-        return parse(having, asked.model.model, lambda _: names, dialect, "h", zone)
+        return parse(having, asked.model.model, {asked.model.model: names}, dialect, "h", zone)
 
 
 @contextmanager
@@ -109,8 +110,8 @@ def about_having() -> Generator[None]:
 
 
 def _groups(asked: list[Json], paths: "_Paths") -> tuple[Group, ...]:
-    if len(asked) > MAX_GROUPS:
-        raise ToolRetry(f"group_by: at most {MAX_GROUPS} keys can be given.")
+    if len(asked) > _MAX_GROUPS:
+        raise ToolRetry(f"group_by: at most {_MAX_GROUPS} keys can be given.")
     groups: dict[str, Group] = {}
     for text in asked:
         if not isinstance(text, str):
@@ -145,8 +146,8 @@ def _group(text: str, paths: "_Paths") -> Group:
 
 
 def _measures(asked: list[Json], paths: "_Paths") -> tuple[Measure, ...]:
-    if len(asked) > MAX_MEASURES:
-        raise ToolRetry(f"measures: at most {MAX_MEASURES} measures can be given.")
+    if len(asked) > _MAX_MEASURES:
+        raise ToolRetry(f"measures: at most {_MAX_MEASURES} measures can be given.")
     return tuple(_measure(item, paths) for item in asked)
 
 
@@ -227,11 +228,11 @@ class _Paths:
 
     def find(self, argument: str, text: str) -> tuple[Hops, Column, list[str]]:
         """The column that a path leads to, and what of the path comes after it."""
-        names, hops = self._view.names(self._manager.model.model), list[Relation]()
+        names, hops = self._view.names[self._manager.model.model], list[Relation]()
         rest = text.split("__")
         while rest and rest[0] in names.relations:
             relation = names.relations[rest.pop(0)]
-            names = self._view.names(relation.target)
+            names = self._view.names[relation.target]
             if relation.many:
                 raise self._many(argument, text, relation, names)
             hops.append(relation)
@@ -261,7 +262,7 @@ class _Paths:
 
     def suitable(self, kinds: Iterable[ValueType]) -> str:
         """Name the manager's own fields of some types, in a sentence."""
-        columns = self._view.names(self._manager.model.model).columns
+        columns = self._view.names[self._manager.model.model].columns
         fields = [name for name, column in columns.items() if column.type in kinds]
         if not fields:
             return f"{self._manager.name} has no field for it."

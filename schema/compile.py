@@ -4,18 +4,28 @@ A to-many selection is one statement with a row number per parent. ``schema.join
 WHERE, ``schema.rows`` runs the result. Source: design.md 5.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Dialect
+from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
 
-from schema.clauses import Clause, Hops, Visibility
 from schema.computed import Computed, calculator
-from schema.joins import INTEGER, From, Tables, column_of, linked, parameter, parameter_type
-from schema.rows import Branch, Compiled, Level, Node, Statement
+from schema.joins import (
+    INTEGER,
+    Clause,
+    From,
+    Hops,
+    Tables,
+    Visibility,
+    column_of,
+    linked,
+    parameter,
+    parameter_type,
+)
+from schema.rows import Branch, Compiled, Level, Node, Rows, Statement, Values
 from schema.sources import Column, ModelDescription, Relation, is_unique
 from schema.values import decoder
 
@@ -32,7 +42,7 @@ class Nested:
 
     relation: Relation
     selection: "Selection"
-    limit: int = 0
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,42 +62,51 @@ class Order:
 
     column: Column
     descending: bool
-    hops: Hops = ()
+    hops: Hops
 
 
-class Compiler:
-    """Compiles questions about ``models``, which hold every model that a hop may reach."""
+@dataclass(slots=True)
+class Question:
+    """What is asked of one database, without its values.
 
-    def __init__(self, models: Mapping[type, ModelDescription], dialect: Dialect) -> None:
-        self.dialect = dialect
-        self._models = models
+    The first read compiles it, since on SQLite a read has a thread of its own. ``models`` hold
+    every model that a hop may reach.
+    """
 
-    def compile(
-        self,
-        selection: Selection,
-        conditions: Sequence[Clause],
-        order: Sequence[Order],
-        visible: Visibility,
-    ) -> Compiled:
-        """Compile one page and its count; reading gives ``limit`` and ``offset`` their values."""
-        tables = Tables(self._models, visible, self.dialect)
-        counted = From(tables, selection.model)
-        count = sa.select(sa.func.count()).where(*counted.where(conditions, visible=True))
-        shown = From(tables, selection.model)
-        where = shown.where(conditions, visible=True)
-        columns, level = _Columns(), Level()
-        level.node = _Pages(tables).node(shown, (), selection, columns, level.branches, ())
-        keys = _sort_keys(tables, shown, selection.model, order)
-        page = (
-            sa.select(*columns.chosen)
-            .select_from(shown.source)
-            .where(*where)
-            .order_by(*keys)
-            .limit(parameter("limit", INTEGER))
-            .offset(parameter("offset", INTEGER))
-        )
-        level.statement = tables.text(page)
-        return Compiled(level, tables.text(count.select_from(counted.source)))
+    compile: Callable[[Tables], Compiled]
+    models: Mapping[type, ModelDescription]
+    visible: Visibility
+    dialect: Dialect
+    compiled: Compiled | None = None
+
+    def read(self, connection: Connection, values: Values, limit: int, offset: int) -> Rows:
+        """Read one page. Raises: TooManyRows."""
+        if self.compiled is None:
+            self.compiled = self.compile(Tables(self.models, self.visible, self.dialect))
+        return self.compiled.read(connection, values, limit, offset)
+
+
+def compile_page(
+    selection: Selection, conditions: Sequence[Clause], order: Sequence[Order], tables: Tables
+) -> Compiled:
+    """Compile one page and its count; reading gives ``limit`` and ``offset`` their values."""
+    counted = From(tables, selection.model)
+    count = sa.select(sa.func.count()).where(*counted.where(conditions, visible=True))
+    shown = From(tables, selection.model)
+    where = shown.where(conditions, visible=True)
+    columns, level = _Columns(), Level()
+    level.node = _Pages(tables).node(shown, (), selection, columns, level.branches, ())
+    keys = _sort_keys(tables, shown, selection.model, order)
+    page = (
+        sa.select(*columns.chosen)
+        .select_from(shown.source)
+        .where(*where)
+        .order_by(*keys)
+        .limit(parameter("limit", INTEGER))
+        .offset(parameter("offset", INTEGER))
+    )
+    level.statement = tables.text(page)
+    return Compiled(level, tables.text(count.select_from(counted.source)))
 
 
 def _sort_keys(

@@ -26,14 +26,12 @@ the first two kinds is safe to show to its reader. Source: design.md 4, codes.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from inspect import isawaitable
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 _log = logging.getLogger(__name__)
-
-_T = TypeVar("_T")
 
 
 class ChatError(Exception):
@@ -198,14 +196,15 @@ class ConfigurationError(Exception):
         self.id, self.problem, self.fix = id, problem, fix
 
 
-async def guarded(what: str, call: Callable[[], Awaitable[_T]]) -> _T:
+@contextmanager
+def guarded(what: str) -> Generator[None]:
     """Run code that is not ours, such as a tool: whatever it raises becomes a ToolError.
 
     An unexpected exception goes to the log under the name ``what`` and becomes a ``ToolFailed``
     that tells nothing of it.
     """
     try:
-        return await call()
+        yield
     except ToolError:
         raise
     except Exception as error:
@@ -225,7 +224,8 @@ async def awaited(found: object) -> object:
 
 async def guarded_answer(what: str, call: Callable[[], object]) -> object:
     """As ``guarded``, for a project's function that may be sync or async."""
-    return await guarded(what, lambda: awaited(call()))
+    with guarded(what):
+        return await awaited(call())
 
 
 @contextmanager

@@ -2,93 +2,63 @@
 
 ``and`` and ``or`` combine lists of filters, ``not`` turns one round; they nest.
 
-``parse`` checks names and gives conditions for the compiler; the values are taken separately, so
-that filters of one shape are parsed once. All errors are ``ToolRetry`` and name what is valid in
-the ``Names`` they were given, so a name outside of them is unknown, whatever the database has.
+``parse`` checks names and gives conditions for the compiler; the values are taken separately, each
+as its column takes it, so that filters of one shape are parsed once. All errors are ``ToolRetry``
+and name what is valid in the ``Names`` they were given, so a name outside of them is unknown,
+whatever the database has.
 Source: design.md 4, data tools.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
+from decimal import Decimal
+from enum import Enum
 from functools import partial
+from typing import Literal, TypeVar
+from uuid import UUID
 
-from rapidfuzz import fuzz, process
+import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
-from schema.clauses import Clause, Comparison, Condition, Hops, Junction
 from schema.errors import ToolRetry
 from schema.events import Json, JsonObject
-from schema.sources import Column, Relation
-from schema.values import LOOKUPS, Coerce, Lookup, Refused, coercer
+from schema.joins import ESCAPE, TEXT, Clause, Comparison, Condition, Hops, Junction, TextLookup
+from schema.names import Scope, echo
+from schema.sources import Column, Relation, ValueType, bare_type, choice, choices
+from schema.values import UNFIT
+
+Lookup = Literal["exact", "ne", "in", "gt", "gte", "lt", "lte", "isnull"] | TextLookup
 
 MAX_HOPS = 5
 MAX_CONDITIONS = 50
 MAX_LIST = 1_024
 _MAX_VALUES = 2 * MAX_LIST
 """Parameters that the lists of one filter may take: up to two for each of their values."""
-MAX_DEPTH = 5
-_MAX_ECHO = 80
-_MAX_NAMES = 60
+_MAX_DEPTH = 5
 
+_CHOICE: tuple[Lookup, ...] = ("ne", "in", "isnull")
+_RANGE: tuple[Lookup, ...] = ("ne", "in", "gt", "gte", "lt", "lte", "isnull")
+LOOKUPS: Mapping[ValueType, tuple[Lookup, ...]] = {
+    "string": (*_RANGE[:-1], *TEXT, "isnull"),
+    "integer": _RANGE,
+    "number": _RANGE,
+    "decimal": _RANGE,
+    "boolean": _CHOICE,
+    "date": _RANGE,
+    "time": _RANGE,
+    "datetime": _RANGE,
+    "uuid": _CHOICE,
+    "enum": _CHOICE,
+    "json": ("isnull",),
+}
+"""The lookups a field offers as ``field__lookup``; ``field`` alone is equality, save for json."""
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What may be named on one model. ``title`` is what errors call it.
-
-    ``computed`` are names that can only be shown.
-    """
-
-    title: str
-    columns: Mapping[str, Column]
-    relations: Mapping[str, Relation]
-    computed: Collection[str] = ()
-
-    def unknown(self, what: str, name: str) -> ToolRetry:
-        """Refuse a name that is not here, with the nearest one that is."""
-        if name in self.computed:
-            use = _USES.get(what.split()[0], "filtered by")
-            return ToolRetry(f"{self.title}.{name} is computed: it can be shown, but not {use}.")
-        hint = nearest(name, (*self.columns, *self.relations, *self.computed))
-        return ToolRetry(f"{what}: {self.title} has no {echo(name)}.{hint} {self.listing()}")
-
-    def listing(self) -> str:
-        """What can be named, in words."""
-        fields = f"Fields: {listed(self.columns)}."
-        if self.computed:
-            fields += f" Computed, only to be shown: {listed(self.computed)}."
-        return f"{fields} Relations: {listed(self.relations)}." if self.relations else fields
-
-
-_USES = {"order_by": "sorted by", "group_by": "grouped by", "measures": "aggregated"}
-"""What is refused, by the argument that an error begins with."""
-
-Scope = Callable[[type], Names]
-"""Gives the names of any model that a path may reach."""
-
-
-def echo(text: str) -> str:
-    """Quote what was asked for, short and on one line."""
-    cut = text if len(text) <= _MAX_ECHO else text[:_MAX_ECHO] + "…"
-    return repr(cut)
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """A sentence that offers the closest of ``names``; "" when none is close."""
-    near = process.extractOne(name, list(names), scorer=fuzz.ratio, score_cutoff=60)
-    return f" Did you mean {near[0]}?" if near else ""
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names in a sentence; a very long list is cut."""
-    all_names = list(names)
-    shown = ", ".join(all_names[:_MAX_NAMES])
-    return (
-        shown if len(all_names) <= _MAX_NAMES else f"{shown} and {len(all_names) - _MAX_NAMES} more"
-    )
-
-
+_Coerce = Callable[[object], object]
 _Path = tuple[str | int, ...]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +66,7 @@ class _Take:
     """Where a value stands in a filter, and what becomes of it."""
 
     path: _Path
-    coerce: Coerce
+    coerce: _Coerce
     parameters: tuple[str, ...]
     lookup: Lookup
 
@@ -146,12 +116,12 @@ class Filter:
 
 def shape(filters: JsonObject) -> tuple[object, ...]:
     """What of ``filters`` decides about the SQL; hashable. Raises: ToolRetry when nested deeply."""
-    return _shape(filters, MAX_DEPTH)
+    return _shape(filters, _MAX_DEPTH)
 
 
 def _shape(filters: JsonObject, depth: int) -> tuple[object, ...]:
     if depth < 0:
-        raise ToolRetry(f"filters: and, or and not can be nested {MAX_DEPTH} deep.")
+        raise ToolRetry(f"filters: and, or and not can be nested {_MAX_DEPTH} deep.")
     return tuple([(key, _kind(key, value, depth)) for key, value in filters.items()])
 
 
@@ -188,7 +158,7 @@ def parse(
 
     Moments without a zone are in ``zone``. Raises: ToolRetry.
     """
-    parser = _Parser(model, scope, partial(coercer, dialect=dialect, zone=zone), prefix)
+    parser = _Parser(model, scope, partial(_coercer, dialect=dialect, zone=zone), prefix)
     clauses = parser.clauses(filters, ())
     return Filter(clauses, tuple(parser.takes))
 
@@ -197,7 +167,7 @@ class _Parser:
     """Parses one filter and numbers its conditions."""
 
     def __init__(
-        self, model: type, scope: Scope, coercer: Callable[[Column, Lookup], Coerce], prefix: str
+        self, model: type, scope: Scope, coercer: Callable[[Column, Lookup], _Coerce], prefix: str
     ) -> None:
         self._model, self._scope, self._coercer = model, scope, coercer
         self._prefix = prefix
@@ -246,7 +216,7 @@ class _Parser:
         if lookup == "isnull":
             return Condition(hops, column, _presence(key, value))
         if column is None:
-            field = next(iter(self._scope(hops[-1].target).columns))
+            field = next(iter(self._scope[hops[-1].target].columns))
             raise ToolRetry(
                 f"Filter {key}: a relation is compared by its fields, such as {key}__{field},"
                 f" or with {key}__isnull."
@@ -286,14 +256,14 @@ def resolve(key: str, model: type, scope: Scope) -> tuple[Hops, Column | None, L
 
     The column of a key that ends at a relation is None. Raises: ToolRetry.
     """
-    names, hops = scope(model), list[Relation]()
+    names, hops = scope[model], list[Relation]()
     parts = _parts(key, names.columns)
     for at, part in enumerate(parts):
         if part in names.relations:
             hops.append(names.relations[part])
             if len(hops) > MAX_HOPS:
                 raise ToolRetry(f"Filter {echo(key)}: a path has at most {MAX_HOPS} relations.")
-            names = scope(hops[-1].target)
+            names = scope[hops[-1].target]
             continue
         if part in names.columns:
             column = names.columns[part]
@@ -325,3 +295,199 @@ def _lookup(key: str, column: Column, rest: list[str]) -> Lookup:
         f"Unknown filter {echo(key)}: the {column.type} field {column.name} {asked}."
         f" Its lookups: {', '.join(f'{column.name}__{name}' for name in offered)}."
     )
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+_INT64 = range(-(2**63), 2**63)
+_INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER_TEXT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_MAX_TEXT = 10_000
+_MAX_PART = 1_000
+_MAX_EXPONENT = 330
+
+
+class Refused(ValueError):
+    """A filter's value does not fit its column; the text says what would."""
+
+
+def _coercer(column: Column, lookup: Lookup, dialect: Dialect, zone: tzinfo) -> _Coerce:
+    """Make the function that turns one filter value into the driver's value for ``column``.
+
+    It raises ``Refused`` unless nothing is lost; ``in`` takes the values of its list one by one.
+    Values come as JSON, or as Python has them when a project's code made the filter. A moment
+    without a zone is in ``zone``.
+    """
+    if lookup == "icontains":
+        # PostgreSQL takes the case out of both texts by itself.
+        fold = str.casefold if dialect.name == "sqlite" else str
+        return lambda value: f"%{_escape(fold(_take_text(value, _MAX_PART)))}%"
+    if lookup in TEXT:
+        return lambda value: _take_text(value, _MAX_PART)
+    take = taker(column, zone)
+    stored = column.column.type
+    bind = stored.dialect_impl(dialect).bind_processor(dialect)
+    drop_zone = column.type == "datetime" and not _keeps_zone(bare_type(stored))
+
+    def coerce(value: object) -> object:
+        taken = take(value)
+        if drop_zone and isinstance(taken, datetime):
+            taken = taken.replace(tzinfo=None)
+        try:
+            return taken if bind is None else bind(taken)
+        except UNFIT:
+            # The column's own type may take less than its kind of value; it says so by raising.
+            raise Refused("does not fit the field") from None
+
+    return coerce
+
+
+def taker(column: Column, zone: tzinfo) -> _Coerce:
+    """The function that turns one filter value into a Python value. Raises: Refused, as it does."""
+    match column.type:
+        case "enum":
+            return _take_choice(column)
+        case "datetime":
+            return lambda value: _take_datetime(value, zone)
+        case _:
+            return _TAKE[column.type]
+
+
+def _keeps_zone(stored: object) -> bool:
+    return isinstance(stored, sa.DateTime) and stored.timezone
+
+
+def _escape(text: str) -> str:
+    """Make ``%`` and ``_`` literal for LIKE."""
+    for special in (ESCAPE, "%", "_"):
+        text = text.replace(special, ESCAPE + special)
+    return text
+
+
+def _take_text(value: object, longest: int = _MAX_TEXT) -> str:
+    if not isinstance(value, str):
+        raise Refused("must be a text")
+    if len(value) > longest:
+        raise Refused(f"must be at most {longest} characters")
+    if "\0" in value:
+        raise Refused("must not hold NUL characters")
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise Refused("must be valid Unicode")
+    return value
+
+
+def _take_integer(value: object) -> int:
+    match value:
+        case bool():
+            raise Refused("must be an integer")
+        case int():
+            number = value
+        case float() if value.is_integer():
+            number = int(value)
+        case str() if _INTEGER_TEXT.fullmatch(value):
+            number = int(value)
+        case _:
+            raise Refused("must be an integer that fits in 64 bits")
+    if number not in _INT64:
+        raise Refused("must be an integer that fits in 64 bits")
+    return number
+
+
+def _take_decimal(value: object) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise Refused("must be a number")
+    if isinstance(value, str):
+        if len(value) > _MAX_EXPONENT:
+            raise Refused("must be a number of sensible length")
+        # Decimal itself reads more: other scripts' digits, underscores, NaN.
+        if not _NUMBER_TEXT.fullmatch(value.strip()):
+            raise Refused("must be a number")
+    number = Decimal(str(value) if isinstance(value, float) else value)
+    if not number.is_finite():
+        raise Refused("must be a finite number")
+    if abs(number.adjusted()) > _MAX_EXPONENT:
+        raise Refused("must be a number of sensible size")
+    return number
+
+
+def _take_number(value: object) -> float:
+    number = float(_take_decimal(value))
+    if not math.isfinite(number):
+        raise Refused("must be a number of sensible size")
+    return number
+
+
+def _take_boolean(value: object) -> bool:
+    match value:
+        case bool():
+            return value
+        case "true" | "false":
+            return value == "true"
+        case _:
+            raise Refused("must be true or false")
+
+
+def _take_datetime(value: object, zone: tzinfo) -> datetime:
+    moment = _parse(
+        datetime, datetime.fromisoformat, value, "a date and time, 2024-05-31T14:00:00Z"
+    )
+    try:
+        return (moment.replace(tzinfo=zone) if moment.tzinfo is None else moment).astimezone(UTC)
+    except OverflowError:
+        raise Refused("must be a date and time between the years 1 and 9999") from None
+
+
+def _take_date(value: object) -> date:
+    if isinstance(value, datetime):
+        raise Refused("must be a date without time")
+    return _parse(date, date.fromisoformat, value, "a date such as 2024-05-31")
+
+
+def _take_time(value: object) -> time:
+    moment = _parse(time, time.fromisoformat, value, "a time such as 14:00:00")
+    if moment.tzinfo is not None:
+        raise Refused("must be a time without zone")
+    return moment
+
+
+def _take_uuid(value: object) -> UUID:
+    return _parse(UUID, UUID, value, "a UUID")
+
+
+def _parse(kind: type[_T], read: Callable[[str], _T], value: object, what: str) -> _T:
+    if isinstance(value, kind):
+        return value
+    try:
+        if isinstance(value, str):
+            return read(value)
+    except ValueError:
+        pass
+    raise Refused(f"must be {what}")
+
+
+def _take_choice(column: Column) -> _Coerce:
+    stored = bare_type(column.column.type)
+    members = choices(stored) if isinstance(stored, sa.Enum) else {}
+    shown = ", ".join(column.choices[:20])
+
+    def take(value: object) -> object:
+        if isinstance(value, Enum):
+            value = choice(value)
+        if not isinstance(value, str) or value not in members:
+            raise Refused(f"must be one of {shown}")
+        return members[value]
+
+    return take
+
+
+_TAKE: Mapping[ValueType, _Coerce] = {
+    "string": _take_text,
+    "integer": _take_integer,
+    "number": _take_number,
+    "decimal": _take_decimal,
+    "boolean": _take_boolean,
+    "date": _take_date,
+    "time": _take_time,
+    "uuid": _take_uuid,
+}
+"""An enum is taken by its own members, a moment with a zone, and json is compared with nothing."""

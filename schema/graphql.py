@@ -5,7 +5,6 @@ by the function that answers the ``query`` tool. Source: design.md 5.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NewType, cast
 
 import strawberry
@@ -20,10 +19,8 @@ from strawberry.types.scalar import ScalarDefinition
 from schema.errors import ConfigurationError
 from schema.events import Json
 from schema.managers import Manager, camel, root_name
+from schema.request import NESTED_LIMIT, QueryRequest
 from schema.sources import ValueType
-
-NESTED_LIMIT = 20
-"""Rows of a to-many list that does not say how many."""
 
 _MANAGER = "manager"
 """The key under which a root field of the schema carries its ``Manager``."""
@@ -69,21 +66,6 @@ _ANNOTATIONS: Mapping[ValueType, StrawberryAnnotation] = {
     kind: StrawberryAnnotation(annotation, namespace={})
     for kind, annotation in _GRAPHQL_TYPES.items()
 }
-
-
-@dataclass(frozen=True, slots=True)
-class QueryRequest:
-    """One page to read, as the ``query`` tool and GraphQL ask for it; None means the default.
-
-    ``fields`` mixes names with {"relation": [...]} or {"relation": {"fields": [...], "limit": 9}}.
-    """
-
-    manager: str
-    fields: list[Json] | None = None
-    filters: Json = None
-    order_by: list[Json] | None = None
-    limit: Json = None
-    offset: Json = None
 
 
 Resolve = Callable[[QueryRequest, object], Awaitable[Sequence[Json]]]

@@ -9,20 +9,23 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from schema.events import Json, JsonObject
-from schema.filters import Names
+from schema.filters import LOOKUPS
 from schema.managers import Manager
+from schema.names import Names, Scope
 from schema.search import Search
-from schema.values import LOOKUPS
 
 
 class SchemaIndex:
-    """The given managers; what needs more of them than their names is made when it is needed."""
+    """The given managers; what needs more of them than their names is made when it is needed.
+
+    ``names`` are what may be named on the model of each.
+    """
 
     def __init__(self, managers: Iterable[Manager]) -> None:
         ordered = sorted(managers, key=lambda manager: manager.name)
         self.managers: Mapping[str, Manager] = {m.name: m for m in ordered}
         self._folded = {m.name.casefold(): m for m in ordered}
-        self._of_model = {m.model.model: m for m in ordered}
+        self.names: Scope = {m.model.model: _names(m) for m in ordered}
 
     @cached_property
     def _search(self) -> Search:
@@ -31,12 +34,6 @@ class SchemaIndex:
     def find(self, name: str) -> Manager | None:
         """The manager of this name, else of the same name in other letter case."""
         return self.managers.get(name) or self._folded.get(name.casefold())
-
-    def names(self, model: type) -> Names:
-        """What may be named on the model of a manager."""
-        manager = self._of_model[model]
-        relations = {name: link.relation for name, link in manager.links.items()}
-        return Names(manager.name, manager.columns, relations, manager.computed)
 
     def search(self, query: str) -> list[Json]:
         """Rank managers by the words of ``query``; see ``Search.find``.
@@ -89,6 +86,11 @@ class SchemaIndex:
             hops.append({"from": before, "field": field, "to": end, "many": many})
             end = before
         return {"found": True, "hops": hops[::-1]}
+
+
+def _names(manager: Manager) -> Names:
+    relations = {name: link.relation for name, link in manager.links.items()}
+    return Names(manager.name, manager.columns, relations, manager.computed)
 
 
 def _relation_cards(manager: Manager) -> list[Json]:

@@ -1,14 +1,15 @@
 """FROM and WHERE: paths become joins, conditions become SQL, and both keep to what is visible.
 
+A ``Clause`` is what rows have to meet: comparisons at the ends of paths, and how they combine.
 To-one relations are LEFT JOINs, so a missing row is a null; a to-many hop in a filter is an EXISTS.
 ``Visibility``, what an actor may see of each table, is part of every one of these places.
 Source: design.md 5.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
@@ -16,11 +17,9 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
 from sqlalchemy.types import TypeEngine
 
-from schema.clauses import Clause, Comparison, Condition, Hops, Junction, Visibility
 from schema.errors import ToolRetry
 from schema.rows import Statement
-from schema.sources import InOrder, ModelDescription, Relation, bare_type
-from schema.values import ESCAPE, TEXT
+from schema.sources import Column, InOrder, ModelDescription, Relation, bare_type
 
 FOLD = "frontdesk_fold"
 """The SQL function that read connections on SQLite provide: ``str.casefold`` of a text's bytes."""
@@ -41,7 +40,53 @@ NOT_A_NUMBER = sa.literal_column("'NaN'", sa.Double[float]())
 _FIRST, _LAST = "0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"
 """The first and the last moment that Python has; a date or a local time ignores the rest."""
 
+ESCAPE = "/"
+"""The escape character for LIKE: unlike a backslash, it is one in every text of SQL."""
+
 _T = TypeVar("_T")
+
+TextLookup = Literal["contains", "icontains", "startswith", "endswith"]
+TEXT: tuple[TextLookup, ...] = ("contains", "icontains", "startswith", "endswith")
+"""The lookups that look at parts of a text; all but icontains tell capitals from small letters."""
+
+Comparison = (
+    Literal["exact", "ne", "in", "gt", "gte", "lt", "lte", "missing", "present", "never"]
+    | TextLookup
+)
+Hops = tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison at the end of a path; a ``column`` of None means the relation itself.
+
+    ``parameters`` name the values it is given later. ``never`` is false whatever the row.
+    """
+
+    hops: Hops
+    column: Column | None
+    comparison: Comparison
+    parameters: tuple[str, ...] = ()
+
+
+NEVER = Condition((), None, "never")
+
+
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """Clauses that must hold: ``all`` of them, ``any`` of them, or just ``not`` all of them.
+
+    What is not known, because a value is missing, does not hold; so ``not`` has every other row.
+    """
+
+    kind: Literal["all", "any", "not"]
+    parts: tuple["Clause", ...]
+
+
+Clause = Condition | Junction
+
+Visibility = Mapping[type, tuple[Clause, ...]]
+"""What limits the rows of each model; a model that is absent is seen whole."""
 
 
 def column_of(rows: FromClause, column: sa.Column[object]) -> ColumnElement[object]:

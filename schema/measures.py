@@ -18,9 +18,18 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from schema.clauses import Clause, Condition, Hops
 from schema.exact import MEAN, MEAN_DIGITS, PART, RATIO, SUM, Part
-from schema.joins import INTEGER, ONE, From, Tables, column_of, parameter
+from schema.joins import (
+    INTEGER,
+    ONE,
+    Clause,
+    Condition,
+    From,
+    Hops,
+    Tables,
+    column_of,
+    parameter,
+)
 from schema.rows import Compiled, Level, Node
 from schema.sources import Column, ModelDescription, TextDecimal, ValueType, bare_type
 from schema.values import decoder
@@ -86,7 +95,7 @@ class Aggregation:
     groups: tuple[Group, ...]
     measures: tuple[Measure, ...]
     order: tuple[tuple[str, bool], ...]
-    is_exact: bool = False
+    is_exact: bool
 
     def columns(self, dialect: Dialect) -> dict[str, Column]:
         """The columns of the result by their keys."""
@@ -108,12 +117,8 @@ def is_reckoned(column: Column) -> bool:
     return not any("process_result_value" in vars(kind) for kind in kinds)
 
 
-class TooLarge(Exception):
-    """A sum is too large for the database's own arithmetic; an exact aggregation has it."""
-
-
 def is_too_large(error: DBAPIError) -> bool:
-    """Tell whether a statement failed because of a sum that is too large."""
+    """Tell whether a sum was too large for the database's own arithmetic; an exact one is not."""
     told = error.orig
     if isinstance(told, AsyncAdapt_asyncpg_dbapi.Error):
         return told.sqlstate == _OUT_OF_RANGE

@@ -7,76 +7,60 @@ one way to rows, and to what is counted of them. Source: design.md 4, data tools
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from functools import partial
+from typing import Self
 from weakref import WeakKeyDictionary
 from zoneinfo import ZoneInfo
 
 import orjson
 import sqlalchemy as sa
 import strawberry
-from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from schema.aggregates import AggregateRequest, about_having, check, parse_having
-from schema.compile import Compiler, Order, Selection
+from schema.compile import Question, compile_page
 from schema.errors import ConfigurationError, ToolFailed, ToolRetry, guarded
 from schema.events import Actor, Json, JsonObject, is_object
 from schema.filters import Filter, parse, shape
-from schema.graphql import QueryRequest, graphql_schema, managers_of
+from schema.graphql import graphql_schema, managers_of
 from schema.index import SchemaIndex
-from schema.joins import Tables
 from schema.managers import Manager, Managers
-from schema.measures import ZONE, Aggregation, TooLarge, compile_aggregation, is_too_large
+from schema.measures import ZONE, compile_aggregation, is_too_large
 from schema.reads import Reads, check_tables, open_reads
-from schema.request import select, sort, whole
+from schema.request import QueryRequest, select, sort, whole
 from schema.resolved import read_resolved, refuse_sums
-from schema.resolver import Resolver
-from schema.rows import Compiled, Rows, TooManyRows
+from schema.rows import Rows, TooManyRows
 from schema.sources import SESSIONS
 from schema.views import Models, View, Views
 
 _log = logging.getLogger(__name__)
 
-MAX_RESULTS = 200
 MAX_RESULT_BYTES = 256 * 1024
 _SHAPES = 256
 """Shapes kept at a time. The largest that can be asked for takes more than a megabyte."""
 
 _UTC = ZoneInfo("UTC")
 
-_T = TypeVar("_T")
 
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Shape:
-    """All of a query but its values; ``compiled`` is made by the first read."""
+    """All of a request but its values."""
 
-    selection: Selection
-    filter: Filter
-    order: tuple[Order, ...]
-    compiled: Compiled | None = None
-
-
-@dataclass(slots=True)
-class _GroupShape:
-    """All of an aggregation but its values; ``compiled`` is made by the first read."""
-
-    asked: Aggregation
+    question: Question
     filter: Filter
     having: Filter
-    compiled: Compiled | None = None
 
 
-class _Shapes(Generic[_T]):
+class _Shapes:
     """Shapes by what they were asked with; the oldest make room."""
 
     def __init__(self) -> None:
-        self._known: dict[object, _T] = {}
+        self._known: dict[object, _Shape] = {}
 
-    def find(self, key: object, make: Callable[[], _T]) -> _T:
+    def find(self, key: object, make: Callable[[], _Shape]) -> _Shape:
         """Give the shape of a key, made if it is not known."""
         if key not in self._known:
             made = make()
@@ -84,14 +68,6 @@ class _Shapes(Generic[_T]):
                 del self._known[next(iter(self._known))]
             self._known[key] = made
         return self._known[key]
-
-
-@dataclass(frozen=True, slots=True)
-class _Database:
-    """One of the project's databases, open for reading."""
-
-    reads: Reads
-    compiler: Compiler
 
 
 class Reader:
@@ -107,7 +83,7 @@ class Reader:
         managers: Managers,
         *,
         database_url: str,
-        max_results: int = MAX_RESULTS,
+        max_results: int = 200,
         query_timeout_seconds: float | None = None,
         timezone: ZoneInfo = _UTC,
     ) -> None:
@@ -120,8 +96,8 @@ class Reader:
         self._timeout = query_timeout_seconds
         self._zone = timezone
         self._models = Models(managers, exposed)
-        self._shapes = _Shapes[_Shape]()
-        self._group_shapes = _Shapes[_GroupShape]()
+        self._shapes = _Shapes()
+        self._group_shapes = _Shapes()
         self._schemas: WeakKeyDictionary[SchemaIndex, strawberry.Schema] = WeakKeyDictionary()
         self._open = AsyncExitStack()
 
@@ -137,7 +113,7 @@ class Reader:
                 name: await self._opened(name, urls[name], opening)
                 for name in sorted({m.model.database for m in managers if m.resolver is None})
             }
-            dialects = {name: d.compiler.dialect for name, d in self._databases.items()}
+            dialects = {name: reads.dialect for name, reads in self._databases.items()}
             self._views = Views(self.index, self._models, dialects, self._zone)
             self._open = opening.pop_all()
         return self
@@ -145,7 +121,7 @@ class Reader:
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
-    async def _opened(self, name: str, url: str, opening: AsyncExitStack) -> _Database:
+    async def _opened(self, name: str, url: str, opening: AsyncExitStack) -> Reads:
         """Open one database and check that it has the tables that are exposed."""
         engine = self._managers.reads if name == SESSIONS else None
         reads = await opening.enter_async_context(open_reads(url, engine))
@@ -161,7 +137,7 @@ class Reader:
                 f"The database {place} can't be read: {error.orig}.",
                 "Give the URL of a database that may be read and that no other program locks.",
             ) from error
-        return _Database(reads, Compiler(self._models, reads.dialect))
+        return reads
 
     async def view(self, actor: Actor) -> View:
         """Evaluate what ``actor`` may see, once; the result holds for a run."""
@@ -194,38 +170,24 @@ class Reader:
         the keys of ``group_by`` as they were asked, and ``total_count`` is the number of groups.
         They come in the asked order, then by their keys. Raises: as ``query``.
         """
-        try:
-            return _page(*await self._read_groups(request, view, is_exact=False))
-        except TooLarge:
-            return _page(*await self._read_groups(request, view, is_exact=True))
+        return _page(*await self._read_groups(request, view))
 
     async def _read(self, request: QueryRequest, view: View) -> tuple[Rows, int]:
         manager = view.manager(request.manager)
         limit, offset = self._numbers(request)
-        if manager.resolver is not None:
-            return await self._resolved(manager.resolver, request, view, limit, offset), offset
-        filters = _conditions("filters", request.filters)
-        database = self._databases[manager.model.database]
-        known = self._shape(request, manager, filters, view)
-        values = {**view.values, **known.filter.values(filters)}
-
-        def operation(connection: Connection) -> Rows:
-            if known.compiled is None:
-                known.compiled = database.compiler.compile(
-                    known.selection, known.filter.conditions, known.order, view.visible
-                )
-            return known.compiled.read(connection, values, limit, offset)
-
-        try:
-            return await self._run(manager, operation), offset
-        except TooManyRows:
-            raise ToolRetry(
-                "fields: the nested lists of this page hold too many rows. Ask for a smaller limit"
-                " of the page or of the lists."
-            ) from None
+        with self._answering(manager):
+            if manager.resolver is not None:
+                async with asyncio.timeout(self._timeout):
+                    page = read_resolved(manager.resolver, request, view, limit, offset)
+                    return await page, offset
+            filters = _conditions("filters", request.filters)
+            known = self._shape(request, manager, filters, view)
+            values = {**view.values, **known.filter.values(filters)}
+            read = partial(known.question.read, values=values, limit=limit, offset=offset)
+            return await self._databases[manager.model.database].run(read, self._timeout), offset
 
     async def _read_groups(
-        self, request: AggregateRequest, view: View, *, is_exact: bool
+        self, request: AggregateRequest, view: View, *, is_exact: bool = False
     ) -> tuple[Rows, int]:
         manager = view.manager(request.manager)
         refuse_sums(manager)
@@ -236,57 +198,41 @@ class Reader:
         values = {ZONE: view.zone.key, **view.values, **known.filter.values(filters)}
         with about_having():
             values |= known.having.values(having)
-        dialect = self._databases[manager.model.database].compiler.dialect
-
-        def operation(connection: Connection) -> Rows:
-            if known.compiled is None:
-                known.compiled = compile_aggregation(
-                    known.asked,
-                    known.filter.conditions,
-                    known.having.conditions,
-                    Tables(self._models, view.visible, dialect),
-                )
+        read = partial(known.question.read, values=values, limit=limit, offset=offset)
+        reads = self._databases[manager.model.database]
+        with self._answering(manager):
             try:
-                return known.compiled.read(connection, values, limit, offset)
+                return await reads.run(read, self._timeout), offset
             except DBAPIError as error:
                 if is_exact or not is_too_large(error):
                     raise
-                raise TooLarge from error
-
-        return await self._run(manager, operation), offset
+        return await self._read_groups(request, view, is_exact=True)
 
     def _numbers(self, request: QueryRequest | AggregateRequest) -> tuple[int, int]:
         """The checked limit and offset."""
         limit = min(whole("limit", request.limit, 1, self._max_results), self._max_results)
         return limit, whole("offset", request.offset, 0, 0)
 
-    async def _resolved(
-        self, resolver: Resolver, request: QueryRequest, view: View, limit: int, offset: int
-    ) -> Rows:
+    @contextmanager
+    def _answering(self, manager: Manager) -> Generator[None]:
+        """Tell the model why the rows of a manager can't be read. Raises: ToolError."""
         try:
-            async with asyncio.timeout(self._timeout):
-                return await read_resolved(resolver, request, view, limit, offset)
+            yield
         except TimeoutError:
-            raise self._too_slow() from None
-
-    async def _run(self, manager: Manager, operation: Callable[[Connection], _T]) -> _T:
-        """Read from the database of a manager. Raises: ToolFailed."""
-        reads = self._databases[manager.model.database].reads
-        try:
-            return await reads.run(operation, self._timeout)
-        except TimeoutError:
-            raise self._too_slow() from None
+            raise ToolFailed(
+                f"The query took longer than {self._timeout} seconds and was stopped."
+                " Narrow it with filters, or ask for fewer relations."
+            ) from None
+        except TooManyRows:
+            raise ToolRetry(
+                "fields: the nested lists of this page hold too many rows. Ask for a smaller limit"
+                " of the page or of the lists."
+            ) from None
         except DBAPIError as error:
             # Its message has the values of the statement; they are nobody else's business.
             _log.error("Reading %s failed: %s", manager.name, error.orig)
             _log.debug("The statement was: %s", error.statement)
             raise ToolFailed("The database could not answer this query.") from error
-
-    def _too_slow(self) -> ToolFailed:
-        return ToolFailed(
-            f"The query took longer than {self._timeout} seconds and was stopped."
-            " Narrow it with filters, or ask for fewer relations."
-        )
 
     def _shape(
         self, request: QueryRequest, manager: Manager, filters: JsonObject, view: View
@@ -295,10 +241,13 @@ class Reader:
         asked = _plain("fields", (request.fields, request.order_by))
 
         def make() -> _Shape:
-            dialect = self._databases[manager.model.database].compiler.dialect
+            dialect = self._databases[manager.model.database].dialect
             parsed = parse(filters, manager.model.model, view.names, dialect, zone=view.zone)
             selection = select(view, manager, request.fields)
-            return _Shape(selection, parsed, sort(view, manager, request.order_by))
+            order = sort(view, manager, request.order_by)
+            page = partial(compile_page, selection, parsed.conditions, order)
+            question = Question(page, self._models, view.visible, dialect)
+            return _Shape(question, parsed, having=Filter((), ()))
 
         return self._shapes.find((manager.name, asked, shape(filters), view.shape), make)
 
@@ -310,16 +259,17 @@ class Reader:
         having: JsonObject,
         *,
         is_exact: bool,
-    ) -> _GroupShape:
+    ) -> _Shape:
         manager = view.manager(request.manager)
         asked = _plain("measures", (request.group_by, request.measures, request.order_by))
 
-        def make() -> _GroupShape:
-            dialect = self._databases[manager.model.database].compiler.dialect
+        def make() -> _Shape:
+            dialect = self._databases[manager.model.database].dialect
             aggregation = check(request, manager, view, is_exact=is_exact)
             parsed = parse(filters, manager.model.model, view.names, dialect, zone=view.zone)
             held = parse_having(having, aggregation, dialect, view.zone)
-            return _GroupShape(aggregation, parsed, held)
+            page = partial(compile_aggregation, aggregation, parsed.conditions, held.conditions)
+            return _Shape(Question(page, self._models, view.visible, dialect), parsed, held)
 
         with about_having():
             kind = shape(having)
@@ -330,7 +280,8 @@ class Reader:
         """Answer a GraphQL root field with the rows that the tool gives."""
         if not isinstance(context, View):
             raise TypeError("the context value of a GraphQL request must be a View")
-        rows, _ = await guarded("a GraphQL read", lambda: self._read(request, context))
+        with guarded("a GraphQL read"):
+            rows, _ = await self._read(request, context)
         return _fit(rows)
 
 

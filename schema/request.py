@@ -3,23 +3,43 @@
 All errors are ``ToolRetry``: they name the argument, and what is valid. Source: design.md 4.
 """
 
-from schema.clauses import Hops
+from dataclasses import dataclass
+
 from schema.compile import Nested, Order, Selection
 from schema.computed import Computed
 from schema.errors import ToolRetry
 from schema.events import Json, is_object
-from schema.filters import echo, listed
-from schema.graphql import NESTED_LIMIT
+from schema.filters import MAX_HOPS
+from schema.joins import Hops
 from schema.managers import Link, Manager
+from schema.names import echo, listed
 from schema.sources import Column, Relation
 from schema.views import View
 
+NESTED_LIMIT = 20
+"""Rows of a to-many list that does not say how many."""
+
 MAX_NESTED = 200
-MAX_FIELDS = 200
-MAX_RELATIONS = 30
-MAX_ORDERS = 20
-MAX_DEPTH = 5
+_MAX_FIELDS = 200
+_MAX_RELATIONS = 30
+_MAX_ORDERS = 20
+_MAX_DEPTH = 5
 _MAX_WHOLE = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRequest:
+    """One page to read, as the ``query`` tool and GraphQL ask for it; None means the default.
+
+    ``fields`` mixes names with {"relation": [...]} or {"relation": {"fields": [...], "limit": 9}}.
+    """
+
+    manager: str
+    fields: list[Json] | None = None
+    filters: Json = None
+    order_by: list[Json] | None = None
+    limit: Json = None
+    offset: Json = None
 
 
 def whole(name: str, value: Json, least: int, default: int) -> int:
@@ -43,8 +63,8 @@ def sort(view: View, manager: Manager, order_by: list[Json] | None) -> tuple[Ord
             why = f"holds {column.type}, which has no order"
             raise ToolRetry(f"order_by: {name} {'is given twice' if name in orders else why}.")
         orders[name] = Order(column, item.startswith("-"), hops)
-    if len(orders) > MAX_ORDERS:
-        raise ToolRetry(f"order_by: at most {MAX_ORDERS} fields can be given.")
+    if len(orders) > _MAX_ORDERS:
+        raise ToolRetry(f"order_by: at most {_MAX_ORDERS} fields can be given.")
     return tuple(orders.values())
 
 
@@ -55,16 +75,16 @@ def _sort_column(view: View, manager: Manager, name: str) -> tuple[Hops, Column]
     for part in path:
         link = manager.links.get(part)
         if link is None:
-            raise view.names(manager.model.model).unknown(f"order_by {echo(name)}", part)
+            raise view.names[manager.model.model].unknown(f"order_by {echo(name)}", part)
         if link.relation.many:
             raise ToolRetry(f"order_by: {part} is a list, and has no one value to sort by.")
         hops.append(link.relation)
-        if len(hops) > MAX_DEPTH:
-            raise ToolRetry(f"order_by: a path has at most {MAX_DEPTH} relations.")
+        if len(hops) > MAX_HOPS:
+            raise ToolRetry(f"order_by: a path has at most {MAX_HOPS} relations.")
         manager = view.manager(link.target)
     column = manager.columns.get(last)
     if column is None:
-        raise view.names(manager.model.model).unknown("order_by", last)
+        raise view.names[manager.model.model].unknown("order_by", last)
     return tuple(hops), column
 
 
@@ -114,8 +134,8 @@ class _Selector:
 
     def _count(self, more: int) -> None:
         self._fields += more
-        if self._fields > MAX_FIELDS:
-            raise ToolRetry(f"fields: at most {MAX_FIELDS} fields can be asked for.")
+        if self._fields > _MAX_FIELDS:
+            raise ToolRetry(f"fields: at most {_MAX_FIELDS} fields can be asked for.")
 
     def _field(self, manager: Manager, name: str, path: tuple[str, ...]) -> Column | Computed:
         field = manager.columns.get(name) or manager.computed.get(name)
@@ -134,19 +154,19 @@ class _Selector:
                 f"{_where(path)}: {echo(name)} is written as a path; fields of a relation are"
                 f' asked for as {{"{first}": [...]}}.'
             )
-        raise self._view.names(manager.model.model).unknown(_where(path), name)
+        raise self._view.names[manager.model.model].unknown(_where(path), name)
 
     def _nested(self, manager: Manager, name: str, asked: Json, path: tuple[str, ...]) -> Nested:
         link = manager.links.get(name)
         if name in manager.fields:
             raise ToolRetry(f"{_where(path)}: {name} is a field; ask for it by its name alone.")
         if link is None:
-            raise self._view.names(manager.model.model).unknown(_where(path), name)
+            raise self._view.names[manager.model.model].unknown(_where(path), name)
         here = (*path, name)
         self._relations += 1
-        if len(here) > MAX_DEPTH or self._relations > MAX_RELATIONS:
+        if len(here) > _MAX_DEPTH or self._relations > _MAX_RELATIONS:
             raise ToolRetry(
-                f"fields: at most {MAX_RELATIONS} relations can be asked for, {MAX_DEPTH} deep."
+                f"fields: at most {_MAX_RELATIONS} relations can be asked for, {_MAX_DEPTH} deep."
             )
         below, limit = _nested_request(asked, here)
         if limit is not None and not link.relation.many:

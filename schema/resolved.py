@@ -10,14 +10,13 @@ from typing import cast
 from schema.computed import NotComputed, note_null
 from schema.errors import ToolRetry, guarded
 from schema.events import Json, JsonObject
-from schema.filters import MAX_LIST, echo, listed, nearest
-from schema.graphql import QueryRequest
+from schema.filters import MAX_LIST, Refused, taker
 from schema.managers import Manager
-from schema.request import select, sort
+from schema.names import echo, listed, nearest
+from schema.request import QueryRequest, select, sort
 from schema.resolver import Filter, Page, Resolver
 from schema.rows import Rows
 from schema.sources import Column
-from schema.values import Refused, taker
 from schema.views import View
 
 
@@ -37,11 +36,9 @@ async def read_resolved(
     }
     filters = _filters(resolver, request.filters, manager, view.zone)
     arguments = {**filters, **{name: given[name] for name in resolver.takes}}
-
-    async def ask() -> Page[object]:
-        return _page(await resolver.page(**arguments), resolver, manager, limit, offset)
-
-    page = await guarded(f"page of {manager.name}", ask)
+    with guarded(f"page of {manager.name}"):
+        found = await resolver.page(**arguments)
+        page = _page(found, resolver, manager, limit, offset)
     rows = Rows(total=page.total_count)
     for row in page.rows:
         rows.data.append(await _shown(row, resolver, fields, rows.notes))

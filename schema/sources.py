@@ -63,10 +63,10 @@ class Relation:
     target: type
     many: bool
     pairs: tuple[Pair, ...]
+    nullable: bool
+    description: str
     link: sa.Table | None = None
     link_pairs: tuple[Pair, ...] = ()
-    nullable: bool = True
-    description: str = ""
     problem: str = ""
 
 
@@ -85,8 +85,8 @@ class ModelDescription:
     columns: tuple[Column, ...]
     relations: tuple[Relation, ...]
     key: tuple[sa.Column[object], ...]
-    description: str = ""
-    unread: frozenset[str] = frozenset()
+    description: str
+    unread: frozenset[str]
     database: str = SESSIONS
 
     @property
@@ -188,8 +188,8 @@ def first_paragraph(docstring: str) -> str:
     return " ".join(inspect.cleandoc(docstring).split("\n\n")[0].split())
 
 
-_WIDE = Context(prec=1_000)
-"""Room for the digits of any number; the default context refuses more than 28."""
+WIDE = Context(prec=1_000)
+"""Room for the digits of any number in a database; the default context refuses more than 28."""
 
 
 @runtime_checkable
@@ -230,4 +230,4 @@ class TextDecimal(TypeDecorator[Decimal]):
         if value is None:
             return None
         number = value if isinstance(value, Decimal) else Decimal(str(value))
-        return number.quantize(Decimal(1).scaleb(-self.scale), context=_WIDE)
+        return number.quantize(Decimal(1).scaleb(-self.scale), context=WIDE)

@@ -11,10 +11,11 @@ from typing import Literal, get_args
 from schema.aggregates import AggregateRequest
 from schema.errors import ToolRetry, UnknownTool, guarded
 from schema.events import Actor, Json, JsonObject, ToolDefinition, is_object
-from schema.filters import echo, listed, nearest
 from schema.managers import Manager
 from schema.measures import Op
-from schema.query import QueryRequest, Reader
+from schema.names import echo, listed, nearest
+from schema.query import Reader
+from schema.request import QueryRequest
 from schema.views import View
 
 
@@ -114,7 +115,8 @@ class ToolRegistry:
             hint = nearest(name, self._tools)
             raise UnknownTool(f"There is no tool {echo(name)}.{hint} The tools are {offered}.")
         tool.check(args)
-        return await guarded(f"tool {name}", lambda: tool.answer(args, context))
+        with guarded(f"tool {name}"):
+            return await tool.answer(args, context)
 
 
 def data_tools() -> list[Tool]:

@@ -1,4 +1,4 @@
-"""Values on their way in and out: what a filter may hold, and what a row shows.
+"""Values on their way out: what a row shows of what is stored.
 
 On the wire integers beyond JavaScript's exact range are texts, decimals are plain texts at the
 column's scale, times are ISO 8601 with zone (a time stored without one is UTC), and NUL is shown as
@@ -7,60 +7,22 @@ Source: design.md 4, values.
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, time, tzinfo
-from decimal import Context, Decimal
-from enum import Enum
-from typing import Literal, TypeVar, cast
-from uuid import UUID
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
 from schema.events import Json
-from schema.sources import Column, ValueType, bare_type, choice, choices
+from schema.sources import WIDE, Column, ValueType, bare_type, choice
 
-TextLookup = Literal["contains", "icontains", "startswith", "endswith"]
-Lookup = Literal["exact", "ne", "in", "gt", "gte", "lt", "lte", "isnull"] | TextLookup
-
-_CHOICE: tuple[Lookup, ...] = ("ne", "in", "isnull")
-_RANGE: tuple[Lookup, ...] = ("ne", "in", "gt", "gte", "lt", "lte", "isnull")
-TEXT: tuple[TextLookup, ...] = ("contains", "icontains", "startswith", "endswith")
-"""The lookups that look at parts of a text; all but icontains tell capitals from small letters."""
-LOOKUPS: Mapping[ValueType, tuple[Lookup, ...]] = {
-    "string": (*_RANGE[:-1], *TEXT, "isnull"),
-    "integer": _RANGE,
-    "number": _RANGE,
-    "decimal": _RANGE,
-    "boolean": _CHOICE,
-    "date": _RANGE,
-    "time": _RANGE,
-    "datetime": _RANGE,
-    "uuid": _CHOICE,
-    "enum": _CHOICE,
-    "json": ("isnull",),
-}
-"""The lookups a field offers as ``field__lookup``; ``field`` alone is equality, save for json."""
-
-ESCAPE = "/"
-"""The escape character for LIKE: unlike a backslash, it is one in every text of SQL."""
-
-_T = TypeVar("_T")
 Decode = Callable[[object], Json]
-Coerce = Callable[[object], object]
 
 _EXACT = 2**53 - 1
-_INT64 = range(-(2**63), 2**63)
-_INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,19}")
-_NUMBER_TEXT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_MAX_TEXT = 10_000
-_MAX_PART = 1_000
-_MAX_EXPONENT = 330
 _MAX_DEPTH = 100
 """Lists and objects of a stored JSON value within each other; clients give up soon after."""
-_WIDE = Context(prec=1_000)
-"""Room for the digits of any number that a database computes with."""
 
 
 class Unfit(ValueError):
@@ -69,13 +31,6 @@ class Unfit(ValueError):
 
 UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError)
 """What a column's own type raises, on the way in or out, about a value that it does not take."""
-
-
-class Refused(ValueError):
-    """A filter's value does not fit its column; the text says what would."""
-
-
-# --- out ------------------------------------------------------------------------------------------
 
 
 def decoder(column: Column, dialect: Dialect) -> Decode:
@@ -124,7 +79,7 @@ def _decimal_reader(scale: int | None) -> Callable[[object], Decimal]:
 
     def read(value: object) -> Decimal:
         number = Decimal(str(value))
-        return number if last_place is None else number.quantize(last_place, context=_WIDE)
+        return number if last_place is None else number.quantize(last_place, context=WIDE)
 
     return read
 
@@ -236,189 +191,3 @@ _SHOW: Mapping[ValueType, Decode] = {
     "enum": _show_choice,
     "json": _show_json,
 }
-
-
-# --- in -------------------------------------------------------------------------------------------
-
-
-def coercer(column: Column, lookup: Lookup, dialect: Dialect, zone: tzinfo = UTC) -> Coerce:
-    """Make the function that turns one filter value into the driver's value for ``column``.
-
-    A moment without a zone is in ``zone``.
-
-    It raises ``Refused`` unless nothing is lost; ``in`` takes the values of its list one by one.
-    Values come as JSON, or as Python has them when a project's code made the filter.
-    """
-    if lookup == "icontains":
-        # PostgreSQL takes the case out of both texts by itself.
-        fold = str.casefold if dialect.name == "sqlite" else str
-        return lambda value: f"%{_escape(fold(_take_text(value, _MAX_PART)))}%"
-    if lookup in TEXT:
-        return lambda value: _take_text(value, _MAX_PART)
-    take = taker(column, zone)
-    stored = column.column.type
-    bind = stored.dialect_impl(dialect).bind_processor(dialect)
-    drop_zone = column.type == "datetime" and not _keeps_zone(bare_type(stored))
-
-    def coerce(value: object) -> object:
-        taken = take(value)
-        if drop_zone and isinstance(taken, datetime):
-            taken = taken.replace(tzinfo=None)
-        try:
-            return taken if bind is None else bind(taken)
-        except UNFIT:
-            # The column's own type may take less than its kind of value; it says so by raising.
-            raise Refused("does not fit the field") from None
-
-    return coerce
-
-
-def taker(column: Column, zone: tzinfo = UTC) -> Coerce:
-    """The function that turns one filter value into a Python value. Raises: Refused, as it does."""
-    match column.type:
-        case "enum":
-            return _take_choice(column)
-        case "datetime":
-            return lambda value: _take_datetime(value, zone)
-        case _:
-            return _TAKE[column.type]
-
-
-def _keeps_zone(stored: object) -> bool:
-    return isinstance(stored, sa.DateTime) and stored.timezone
-
-
-def _escape(text: str) -> str:
-    """Make ``%`` and ``_`` literal for LIKE."""
-    for special in (ESCAPE, "%", "_"):
-        text = text.replace(special, ESCAPE + special)
-    return text
-
-
-def _take_text(value: object, longest: int = _MAX_TEXT) -> str:
-    if not isinstance(value, str):
-        raise Refused("must be a text")
-    if len(value) > longest:
-        raise Refused(f"must be at most {longest} characters")
-    if "\0" in value:
-        raise Refused("must not hold NUL characters")
-    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
-        raise Refused("must be valid Unicode")
-    return value
-
-
-def _take_integer(value: object) -> int:
-    match value:
-        case bool():
-            raise Refused("must be an integer")
-        case int():
-            number = value
-        case float() if value.is_integer():
-            number = int(value)
-        case str() if _INTEGER_TEXT.fullmatch(value):
-            number = int(value)
-        case _:
-            raise Refused("must be an integer that fits in 64 bits")
-    if number not in _INT64:
-        raise Refused("must be an integer that fits in 64 bits")
-    return number
-
-
-def _take_decimal(value: object) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
-        raise Refused("must be a number")
-    if isinstance(value, str):
-        if len(value) > _MAX_EXPONENT:
-            raise Refused("must be a number of sensible length")
-        # Decimal itself reads more: other scripts' digits, underscores, NaN.
-        if not _NUMBER_TEXT.fullmatch(value.strip()):
-            raise Refused("must be a number")
-    number = Decimal(str(value) if isinstance(value, float) else value)
-    if not number.is_finite():
-        raise Refused("must be a finite number")
-    if abs(number.adjusted()) > _MAX_EXPONENT:
-        raise Refused("must be a number of sensible size")
-    return number
-
-
-def _take_number(value: object) -> float:
-    number = float(_take_decimal(value))
-    if not math.isfinite(number):
-        raise Refused("must be a number of sensible size")
-    return number
-
-
-def _take_boolean(value: object) -> bool:
-    match value:
-        case bool():
-            return value
-        case "true" | "false":
-            return value == "true"
-        case _:
-            raise Refused("must be true or false")
-
-
-def _take_datetime(value: object, zone: tzinfo) -> datetime:
-    moment = _parse(
-        datetime, datetime.fromisoformat, value, "a date and time, 2024-05-31T14:00:00Z"
-    )
-    try:
-        return (moment.replace(tzinfo=zone) if moment.tzinfo is None else moment).astimezone(UTC)
-    except OverflowError:
-        raise Refused("must be a date and time between the years 1 and 9999") from None
-
-
-def _take_date(value: object) -> date:
-    if isinstance(value, datetime):
-        raise Refused("must be a date without time")
-    return _parse(date, date.fromisoformat, value, "a date such as 2024-05-31")
-
-
-def _take_time(value: object) -> time:
-    moment = _parse(time, time.fromisoformat, value, "a time such as 14:00:00")
-    if moment.tzinfo is not None:
-        raise Refused("must be a time without zone")
-    return moment
-
-
-def _take_uuid(value: object) -> UUID:
-    return _parse(UUID, UUID, value, "a UUID")
-
-
-def _parse(kind: type[_T], read: Callable[[str], _T], value: object, what: str) -> _T:
-    if isinstance(value, kind):
-        return value
-    try:
-        if isinstance(value, str):
-            return read(value)
-    except ValueError:
-        pass
-    raise Refused(f"must be {what}")
-
-
-def _take_choice(column: Column) -> Coerce:
-    stored = bare_type(column.column.type)
-    members = choices(stored) if isinstance(stored, sa.Enum) else {}
-    shown = ", ".join(column.choices[:20])
-
-    def take(value: object) -> object:
-        if isinstance(value, Enum):
-            value = choice(value)
-        if not isinstance(value, str) or value not in members:
-            raise Refused(f"must be one of {shown}")
-        return members[value]
-
-    return take
-
-
-_TAKE: Mapping[ValueType, Coerce] = {
-    "string": _take_text,
-    "integer": _take_integer,
-    "number": _take_number,
-    "decimal": _take_decimal,
-    "boolean": _take_boolean,
-    "date": _take_date,
-    "time": _take_time,
-    "uuid": _take_uuid,
-}
-"""An enum is taken by its own members, a moment with a zone, and json is compared with nothing."""

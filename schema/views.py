@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy.engine import Dialect
 
-from schema.clauses import NEVER, Clause, Visibility
 from schema.errors import (
     ConfigurationError,
     ToolError,
@@ -24,9 +23,11 @@ from schema.errors import (
     guarded,
 )
 from schema.events import Actor, Json, JsonObject, is_object
-from schema.filters import Names, echo, listed, nearest, parse, resolve, shape
+from schema.filters import parse, resolve, shape
 from schema.index import SchemaIndex
+from schema.joins import NEVER, Clause, Visibility
 from schema.managers import Manager, Managers, Rule
+from schema.names import Names, Scope, echo, listed, nearest
 from schema.sources import ModelDescription
 
 _log = logging.getLogger(__name__)
@@ -67,9 +68,10 @@ class View:
             )
         return found
 
-    def names(self, model: type) -> Names:
-        """What may be named on a model that the index holds."""
-        return self.index.names(model)
+    @property
+    def names(self) -> Scope:
+        """What may be named on the models that the index holds."""
+        return self.index.names
 
 
 class Models(dict[type, ModelDescription]):
@@ -78,16 +80,25 @@ class Models(dict[type, ModelDescription]):
     def __init__(self, managers: Managers, exposed: Iterable[Manager]) -> None:
         super().__init__({m.model.model: m.model for m in exposed})
         self._managers = managers
+        self.names: Scope = _AllNames(self)
 
     def __missing__(self, model: type) -> ModelDescription:
         self[model] = self._managers.describe(model)
         return self[model]
 
-    def names(self, model: type) -> Names:
-        """Everything on a model, hidden or not: for the developer's own filters."""
-        found = self[model]
+
+class _AllNames(dict[type, Names]):
+    """Everything on each model, hidden or not: for the developer's own filters."""
+
+    def __init__(self, models: Models) -> None:
+        super().__init__()
+        self._models = models
+
+    def __missing__(self, model: type) -> Names:
+        found = self._models[model]
         relations = {r.name: r for r in found.relations if not r.problem}
-        return Names(found.name, {c.name: c for c in found.columns}, relations)
+        self[model] = Names(found.name, {c.name: c for c in found.columns}, relations)
+        return self[model]
 
 
 class Views:
@@ -150,12 +161,9 @@ class Views:
 
 async def _says(what: str, rule: Rule, actor: Actor, *, otherwise: bool) -> bool:
     """Ask a project's function about an actor; ``otherwise`` is what an exception means."""
-
-    async def answer() -> bool:
-        return bool(await awaited(rule(actor)))
-
     try:
-        return await guarded(what, answer)
+        with guarded(what):
+            return bool(await awaited(rule(actor)))
     except ToolError:
         return otherwise
 
@@ -210,8 +218,8 @@ class _Limits:
     async def add(self, manager: Manager) -> None:
         """Evaluate one manager's limits; whatever is wrong with them shows nothing."""
         try:
-            what = f"visible of {manager.name}"
-            clauses = await guarded(what, lambda: self._clauses(manager))
+            with guarded(f"visible of {manager.name}"):
+                clauses = await self._clauses(manager)
         except ToolError as error:
             if error.__cause__ is None:  # the log has an exception already
                 _log.warning("visible of %s shows nothing: %s", manager.name, error)

@@ -14,8 +14,9 @@ from sqlmodel import Field, SQLModel
 
 from schema import Managers
 from schema.events import Actor
-from schema.query import QueryRequest, Reader
+from schema.query import Reader
 from schema.reads import prepare_database
+from schema.request import QueryRequest
 from schema.tools import ToolContext, ToolRegistry, data_tools
 
 _ACTOR = Actor("session", "bench")

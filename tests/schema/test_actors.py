@@ -13,9 +13,9 @@ from sqlmodel import Field, Relationship, SQLModel
 from schema import Managers, ToolContext
 from schema.errors import ConfigurationError, ToolError
 from schema.events import Actor, Json, JsonObject
-from schema.graphql import QueryRequest
 from schema.managers import Rule
 from schema.query import Reader
+from schema.request import QueryRequest
 from schema.tools import ToolRegistry, data_tools
 from tests.schema.conftest import ADA
 from tests.schema.shop import Material, Part, Project, ProjectPart, Supplier

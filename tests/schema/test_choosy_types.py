@@ -12,7 +12,8 @@ from sqlalchemy.pool import NullPool
 from schema import Managers, ToolFailed, ToolRetry
 from schema.errors import guarded
 from schema.events import Actor, Json
-from schema.query import QueryRequest, Reader
+from schema.query import Reader
+from schema.request import QueryRequest
 
 
 class Code(sa.TypeDecorator[str]):
@@ -87,7 +88,8 @@ async def test_a_stored_value_that_it_can_not_read_is_null_with_a_note(tags: Rea
 async def test_what_it_raises_beyond_that_is_told_to_nobody(tags: Reader) -> None:
     view = await tags.view(Actor("user", "ada"))
     with pytest.raises(ToolFailed, match=r"^The tool failed unexpectedly"):
-        await guarded("query", lambda: tags.query(QueryRequest("Tag"), view))
+        with guarded("query"):
+            await tags.query(QueryRequest("Tag"), view)
     result = await tags.graphql.execute("{ tagList { code } }", context_value=view)
     assert result.errors is not None
     assert "secret" not in str(result.errors)

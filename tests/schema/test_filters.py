@@ -9,8 +9,8 @@ from schema import Managers, ToolRetry
 from schema.aggregates import AggregateRequest
 from schema.events import Actor, Json, JsonObject
 from schema.filters import MAX_CONDITIONS, MAX_LIST
-from schema.graphql import QueryRequest
 from schema.query import Reader
+from schema.request import QueryRequest
 from tests.schema.conftest import ADA, Query
 from tests.schema.shop import BIG, LARGEST, Part
 

@@ -9,10 +9,11 @@ import pytest
 
 from schema import ToolContext
 from schema.events import Json, JsonObject
-from schema.graphql import QueryRequest, graphql_schema, managers_of
+from schema.graphql import graphql_schema, managers_of
 from schema.index import SchemaIndex
 from schema.managers import Link, Manager
 from schema.query import Reader
+from schema.request import QueryRequest
 from tests.schema.conftest import exposed
 
 URL = "sqlite+aiosqlite:///nowhere.db"

@@ -13,7 +13,8 @@ from sqlalchemy.pool import NullPool
 from schema import Managers, ToolRetry
 from schema.aggregates import AggregateRequest
 from schema.events import Json, JsonObject
-from schema.query import QueryRequest, Reader
+from schema.query import Reader
+from schema.request import QueryRequest
 from tests.schema.conftest import ADA
 
 

@@ -14,8 +14,9 @@ from sqlmodel import Field, Relationship, SQLModel
 
 from schema import Managers
 from schema.events import Json, JsonObject
-from schema.query import QueryRequest, Reader
-from schema.values import TEXT
+from schema.joins import TEXT
+from schema.query import Reader
+from schema.request import QueryRequest
 from tests.schema import tortoise_zoo
 from tests.schema.conftest import ADA
 

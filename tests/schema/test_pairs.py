@@ -20,7 +20,8 @@ from tortoise.context import require_context
 
 from schema import Managers
 from schema.events import Json, JsonObject
-from schema.query import QueryRequest, Reader
+from schema.query import Reader
+from schema.request import QueryRequest
 from schema.tortoise_source import TortoiseSource
 from tests.postgres import Postgres
 from tests.schema import tortoise_herd

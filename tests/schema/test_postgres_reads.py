@@ -13,11 +13,11 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 
 from schema import Managers
-from schema.clauses import Comparison, Condition
 from schema.errors import ConfigurationError
-from schema.joins import From, Tables
-from schema.query import QueryRequest, Reader
+from schema.joins import Comparison, Condition, From, Tables
+from schema.query import Reader
 from schema.reads import Reads, open_reads
+from schema.request import QueryRequest
 from schema.sqlmodel_source import SQLModelSource
 from tests.postgres import Postgres, database
 from tests.schema.conftest import ADA, exposed

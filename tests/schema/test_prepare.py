@@ -10,8 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, async_sessionmaker, create_a
 
 from schema import Managers
 from schema.errors import ConfigurationError
-from schema.query import QueryRequest, Reader
+from schema.query import Reader
 from schema.reads import prepare_database
+from schema.request import QueryRequest
 from tests.schema.conftest import ADA
 from tests.schema.ledger import Balance, Ledger
 from tests.schema.shop import Material, Part, Project, Shop

@@ -9,8 +9,8 @@ from sqlmodel import col
 
 from schema import Managers, ToolRetry
 from schema.events import Json
-from schema.query import QueryRequest, Reader
-from schema.request import MAX_NESTED
+from schema.query import Reader
+from schema.request import MAX_NESTED, QueryRequest
 from schema.rows import MAX_RELATED_ROWS
 from tests.schema.conftest import ADA, Query, Write, on_sqlite
 from tests.schema.shop import BIG, LARGEST, Part, Project, ProjectPart

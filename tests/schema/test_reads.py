@@ -16,8 +16,9 @@ from sqlmodel import Field, SQLModel
 
 from schema import Managers, ToolFailed
 from schema.errors import ConfigurationError
-from schema.query import QueryRequest, Reader
+from schema.query import Reader
 from schema.reads import Reads, open_reads
+from schema.request import QueryRequest
 from tests.schema.conftest import ADA, Write, exposed, on_sqlite
 from tests.schema.shop import Material
 

@@ -19,7 +19,8 @@ from sqlmodel import Field, Relationship, SQLModel
 
 from schema import Managers
 from schema.events import Json
-from schema.query import QueryRequest, Reader
+from schema.query import Reader
+from schema.request import QueryRequest
 from schema.sources import Relation, is_unique
 from schema.sqlmodel_source import SQLModelSource
 from tests.schema.conftest import ADA

@@ -20,7 +20,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from schema import Managers, ToolRetry
 from schema.events import Json, JsonObject
-from schema.query import MAX_RESULT_BYTES, QueryRequest, Reader
+from schema.query import MAX_RESULT_BYTES, Reader
+from schema.request import QueryRequest
 from schema.sources import TextDecimal
 from tests.schema.conftest import ADA, on_sqlite
 

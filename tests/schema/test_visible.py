@@ -15,7 +15,8 @@ from sqlalchemy.orm import registry
 from schema import Managers
 from schema.events import Actor, Json, JsonObject
 from schema.managers import Visible
-from schema.query import QueryRequest, Reader
+from schema.query import Reader
+from schema.request import QueryRequest
 from tests.schema.conftest import ADA
 from tests.schema.shop import Material, Part, Project, ProjectPart, Status, Supplier
 

@@ -14,7 +14,8 @@ from tortoise.models import Model
 from schema import Managers
 from schema.aggregates import AggregateRequest
 from schema.events import Json, JsonObject
-from schema.query import QueryRequest, Reader
+from schema.query import Reader
+from schema.request import QueryRequest
 from schema.tortoise_source import TortoiseSource
 from tests.schema.conftest import ADA
 
