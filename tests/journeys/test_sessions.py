@@ -233,6 +233,20 @@ async def test_a_sign_in_takes_the_visitors_history_along_if_asked_to(
     assert anew.json()["answer"] == "a"
 
 
+async def test_a_sign_in_takes_nothing_of_another_user_along(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"), say("b"))
+    assert (await visitor.client.post("/chat/session/", headers=bearing("ann"))).status_code == 200
+    before = await visitor.post("/chat/", {"text": "hi"})
+    entries = ENTRIES.format(before.headers["x-conversation-id"])
+    claimed = await visitor.client.post("/chat/session/?claim=true", headers=bearing("bob"))
+    assert claimed.status_code == 200
+    assert (await visitor.client.get(entries)).status_code == 404
+    assert (await visitor.client.get(entries, headers=bearing("ann"))).status_code == 200
+
+
 async def test_a_page_of_another_site_is_told_that_it_can_have_no_session(
     manufacturing_url: str,
 ) -> None:
