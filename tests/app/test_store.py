@@ -101,7 +101,9 @@ async def test_nothing_is_written_after_the_end(url: str) -> None:
         await store.writer.submit(note("late"))
 
 
-async def test_a_waiter_that_leaves_undoes_nothing(store: Store) -> None:
+async def test_a_waiter_that_leaves_undoes_nothing(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
     async def leave() -> None:
         async with asyncio.timeout(0):
             await store.writer.submit(note("kept"))
@@ -110,6 +112,7 @@ async def test_a_waiter_that_leaves_undoes_nothing(store: Store) -> None:
         await leave()
     await store.writer.submit(note("after"))
     assert await store.read(notes) == ["kept", "after"]
+    assert caplog.text == ""
 
 
 async def test_a_reader_never_writes(store: Store) -> None:

@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 
 from app.demo.manufacturing import managers
 from app.identity import CSRF_HEADER, Credentials, Scope
-from app.sessions import CSRF_COOKIE, SESSION_COOKIE, Sessions
+from app.sessions import CSRF_COOKIE, MAX_COOKIE_CHARS, SESSION_COOKIE, Sessions
 from app.settings import Jwt
 from app.tokens import make_token
 from providers.scripted import call, say
@@ -233,6 +233,20 @@ async def test_a_sign_in_takes_the_visitors_history_along_if_asked_to(
     assert anew.json()["answer"] == "a"
 
 
+async def test_a_sign_in_takes_nothing_of_another_user_along(
+    door: tuple[HttpVisitor, Chat],
+) -> None:
+    visitor, chat = door
+    chat.model.will(say("a"), say("b"))
+    assert (await visitor.client.post("/chat/session/", headers=bearing("ann"))).status_code == 200
+    before = await visitor.post("/chat/", {"text": "hi"})
+    entries = ENTRIES.format(before.headers["x-conversation-id"])
+    claimed = await visitor.client.post("/chat/session/?claim=true", headers=bearing("bob"))
+    assert claimed.status_code == 200
+    assert (await visitor.client.get(entries)).status_code == 404
+    assert (await visitor.client.get(entries, headers=bearing("ann"))).status_code == 200
+
+
 async def test_a_page_of_another_site_is_told_that_it_can_have_no_session(
     manufacturing_url: str,
 ) -> None:
@@ -280,6 +294,12 @@ async def test_a_token_within_the_leeway_of_clocks_signs_in_for_that_long(
     late = bearing("ann", hours=-5 / 3600)
     assert (await visitor.client.post("/chat/session/", headers=late)).status_code == 200
     assert (await visitor.post("/chat/", {"text": "hi"})).json()["answer"] == "a"
+
+
+def test_a_cookie_longer_than_any_of_ours_is_not_read() -> None:
+    sessions = Sessions("s" * 32)
+    cookies = sessions.cookies(sessions.start(Actor("user", secrets.token_hex(MAX_COOKIE_CHARS))))
+    assert sessions.read(cookies[SESSION_COOKIE]) is None
 
 
 async def test_a_token_that_no_cookie_can_hold_signs_nobody_in(

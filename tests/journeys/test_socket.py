@@ -137,6 +137,22 @@ async def test_the_same_message_again_shows_the_turn_again_from_its_start(chat: 
     assert len(chat.model.requests) == 1
 
 
+async def test_the_message_of_an_earlier_turn_is_refused_while_another_turn_is_under_way(
+    chat: Chat,
+) -> None:
+    gate = asyncio.Event()
+    chat.model.will(say("a"), [say("First. "), wait(gate), say("Last.")])
+    socket = await chat.page.connect()
+    await socket.ask("hi", request_id="r1")
+    await socket.receive_turn()
+    await socket.ask("ho")
+    first = await socket.receive()
+    await socket.ask("hi", request_id="r1")
+    assert code(await socket.receive()) == "turn_in_progress"
+    gate.set()
+    assert answer(events_in([first, *await socket.receive_turn()])) == "First. Last."
+
+
 async def test_a_refused_message_leaves_the_socket_free(chat: Chat) -> None:
     chat.model.will(say("ok"))
     socket = await chat.page.connect()

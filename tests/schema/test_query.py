@@ -160,6 +160,16 @@ async def test_order_is_by_several_fields_with_missing_values_last(query: Query)
         assert page["data"] == [{"name": name} for name in expected]
 
 
+async def test_rows_beside_the_same_row_of_their_own_table_go_by_their_own_key(
+    query: Query, write: Write
+) -> None:
+    await write(
+        sa.insert(Project), [{"code": "ADA", "name": "", "owner": "", "parent_code": "APO"}]
+    )
+    page = await query("Project", fields=["code"], order_by=["parent__code"])
+    assert page["data"] == [{"code": code} for code in ("ADA", "MER", "X'1", "VEN", "APO")]
+
+
 async def test_an_offset_past_the_end_is_empty_and_keeps_the_total(query: Query) -> None:
     page = await query("Material", offset=50)
     assert (page["data"], page["total_count"], page["has_more"]) == ([], 3, False)

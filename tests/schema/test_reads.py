@@ -134,6 +134,23 @@ async def test_a_read_that_is_cancelled_again_and_again_still_ends_first(reads: 
 
 
 @pytest.mark.covers("H27")
+async def test_a_cancellation_is_heard_while_a_read_past_its_time_ends(reads: Reads) -> None:
+    loop = asyncio.get_running_loop()
+
+    def operation(connection: Connection) -> object:
+        try:
+            return endless(connection)
+        finally:
+            loop.call_soon_threadsafe(task.cancel)
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        task = group.create_task(reads.run(operation, 0.1))
+        await asyncio.wait([task])
+        assert task.cancelled()
+    assert await reads.run(count) == 3
+
+
+@pytest.mark.covers("H27")
 async def test_a_failing_read_beside_slow_ones_stops_them(reads: Reads) -> None:
     def failing(connection: Connection) -> object:
         return connection.exec_driver_sql("SELECT nowhere").scalar()

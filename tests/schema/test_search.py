@@ -220,6 +220,12 @@ def test_a_misspelled_word_keeps_the_place_it_hits(
     assert found(index, query)[0] == first
 
 
+def test_of_words_equally_near_the_best_place_counts() -> None:
+    managers = Managers()
+    managers.expose(Part, name="Contract", description="A contrast.")
+    assert found(SchemaIndex(managers.build()), "contrat") == [("Contract", "name")]
+
+
 @pytest.mark.parametrize("query", ["pat", "bx", "cart", "mmmmmmaterial", "subplot", "mat3rial"])
 def test_short_words_and_distant_ones_are_not_guessed(index: SchemaIndex, query: str) -> None:
     assert reasons(index, query) == {"catalogue"}

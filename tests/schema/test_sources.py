@@ -126,7 +126,7 @@ class Person(Net, table=True):
 
 
 @pytest.fixture
-async def people(tmp_path: Path) -> AsyncIterator[Reader]:
+def people_url(tmp_path: Path) -> str:
     engine = sa.create_engine(f"sqlite:///{tmp_path}/people.db")
     Net.metadata.create_all(engine)
     with Session(engine) as session:
@@ -136,9 +136,14 @@ async def people(tmp_path: Path) -> AsyncIterator[Reader]:
         session.add_all(Follow(from_id=a, to_id=b) for a, b in pairs)
         session.commit()
     engine.dispose()
+    return f"sqlite+aiosqlite:///{tmp_path}/people.db"
+
+
+@pytest.fixture
+async def people(people_url: str) -> AsyncIterator[Reader]:
     managers = Managers()
     managers.expose(Person)
-    async with Reader(managers, database_url=f"sqlite+aiosqlite:///{tmp_path}/people.db") as reader:
+    async with Reader(managers, database_url=people_url) as reader:
         yield reader
 
 
@@ -153,6 +158,20 @@ async def test_a_link_table_that_repeats_a_pair_shows_the_row_once(people: Reade
     ]
     request = QueryRequest("Person", ["id"], {"follows__follows__id": 1})
     assert (await people.query(request, view))["data"] == [{"id": 1}]
+
+
+async def test_a_link_table_that_repeats_a_pair_links_by_its_visible_rows(people_url: str) -> None:
+    managers = Managers()
+    managers.expose(Person)
+    managers.expose(Follow, visible=lambda actor: {"id__in": [2, 4]})
+    async with Reader(managers, database_url=people_url) as reader:
+        fields: list[Json] = ["id", {"follows": ["id"]}]
+        page = await reader.query(QueryRequest("Person", fields), await reader.view(ADA))
+        assert page["data"] == [
+            {"id": 1, "follows": [{"id": 2}]},
+            {"id": 2, "follows": [{"id": 1}]},
+            {"id": 3, "follows": []},
+        ]
 
 
 def test_a_column_comment_describes_a_field() -> None:

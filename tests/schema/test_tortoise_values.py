@@ -324,6 +324,16 @@ async def test_a_moment_stored_without_a_zone_is_in_tortoises(url: str) -> None:
         ]
 
 
+@pytest.mark.usefixtures("no_times")
+@on_sqlite
+async def test_a_moment_stored_without_a_zone_is_read_in_the_zone_of_the_setting(url: str) -> None:
+    zone = "Europe/Berlin"
+    async with opened(url, lambda: ring(EAST), ALARMS, Alarm, timezone=zone) as shop:
+        with sqlite3.connect(url.removeprefix("sqlite+aiosqlite:///")) as writer:
+            writer.execute("UPDATE alarm SET rings_at = '2024-07-01 09:00:00'")
+        assert await shop.page("Alarm") == [{"id": 1, "rings_at": "2024-07-01T07:00:00+00:00"}]
+
+
 async def put_up() -> None:
     await require_context().generate_schemas()
     await Sign.create(id=1, text="Exit")
