@@ -1,6 +1,6 @@
-"""What SQLite can't compute by itself: exact sums and averages, and parts of moments in a zone.
+"""What SQLite can't compute by itself: exact sums and averages, and moments in a zone.
 
-``provide`` gives these functions to a connection; ``schema.measures`` calls them by name.
+``provide`` gives these functions to a connection; statements call them by name.
 Source: design.md 4, values; design.md 5, decimal sums.
 """
 
@@ -23,6 +23,8 @@ PART = "frontdesk_part"
 
 A moment is told in the zone; with null for a zone the value is a date, or a time for its hour.
 """
+UTC_TEXT = "frontdesk_utc"
+"""The function of (value, zone): a stored date and time without an offset as one in UTC."""
 
 MEAN_DIGITS = 6
 
@@ -52,6 +54,7 @@ def provide(driver: sqlite3.Connection) -> None:
     driver.create_aggregate(MEAN, 2, _Mean)  # pyright: ignore[reportArgumentType]
     driver.create_function(RATIO, 2, _ratio, deterministic=True)
     driver.create_function(PART, 3, lru_cache(_MOMENTS)(_part), deterministic=True)
+    driver.create_function(UTC_TEXT, 2, lru_cache(_MOMENTS)(_utc_text), deterministic=True)
 
 
 class _Sum:
@@ -144,3 +147,14 @@ def _part(value: Stored, part: Part, zone: str | None) -> int | None:
     except (ValueError, OverflowError):
         return None
     return local.hour if part == "hour" else _PARTS[part](local)
+
+
+def _utc_text(value: Stored, zone: str) -> Stored:
+    """What is no date and time stays as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        moment = datetime.fromisoformat(value).replace(tzinfo=ZoneInfo(zone))
+        return moment.astimezone(UTC).isoformat(" ")
+    except (ValueError, OverflowError):
+        return value

@@ -189,6 +189,7 @@ def _key(group: Group, rows: From, tables: Tables) -> _Sql:
     value = tables.finite(table, column)
     is_moment = group.column.type == "datetime"
     if tables.dialect.name == "sqlite":
+        value = tables.equatable(table, column) if is_moment else value
         zone = parameter(ZONE, _TEXT) if is_moment else _NULL
         return sa.Function(PART, value, sa.literal_column(f"'{group.part}'"), zone, type_=_WHOLE)
     if is_moment:

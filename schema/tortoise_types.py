@@ -20,6 +20,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from schema.exact import UTC_TEXT
 from schema.sources import InOrder, TextDecimal
 
 
@@ -161,18 +162,21 @@ class _Ordered(FunctionElement[str]):
 
 @compiles(_Ordered, "sqlite")
 def _ordered_text(element: _Ordered, compiler: SQLCompiler, **options: object) -> str:
-    return element.form.format(compiler.process(element.clauses, **options))
+    return element.form.format(*(compiler.process(each, **options) for each in element.clauses))
 
 
 class _Utc(_Ordered):
-    """A date and time in UTC. Tortoise stores the offset that a value was given with."""
+    """A date and time in UTC, and the same for one that is stored without an offset.
+
+    Tortoise stores the offset that a value was given with; others may store none.
+    """
 
     form = (
         "CASE WHEN substr({0}, -6) = '+00:00' THEN {0}"
         " WHEN substr({0}, -6, 1) IN ('+', '-') THEN coalesce("
         "datetime(substr({0}, 1, 19) || substr({0}, -6))"
         " || substr({0}, 20, length({0}) - 25) || '+00:00', {0})"
-        " ELSE {0} || '+00:00' END"
+        " ELSE {1} END"
     )
 
 
@@ -185,11 +189,15 @@ class _WithoutZone(_Ordered):
     )
 
 
-def _form(
-    form: type[_Ordered], value: ColumnElement[object], dialect: Dialect
-) -> ColumnElement[object]:
+def _in_utc(value: ColumnElement[object], zone: tzinfo | None) -> ColumnElement[object]:
+    text = sa.type_coerce(value, sa.String())
+    # As Tortoise takes it, which has no zones but those of the database of zones.
+    name = str(zone or UTC)
+    without = text.concat(sa.literal_column("'+00:00'"))
+    if name != "UTC":
+        without = sa.Function(UTC_TEXT, text, sa.literal_column(f"'{name}'"), type_=sa.String())
     # What a text stands for is of no matter to those who compare it.
-    return cast("ColumnElement[object]", form(value)) if _is_sqlite(dialect) else value
+    return cast("ColumnElement[object]", _Utc(value, without))
 
 
 class _Moment(TypeDecorator[datetime]):
@@ -203,7 +211,7 @@ class _Moment(TypeDecorator[datetime]):
         self.zone = zone
 
     def in_order(self, value: ColumnElement[object], dialect: Dialect) -> ColumnElement[object]:
-        return _form(_Utc, value, dialect)
+        return _in_utc(value, self.zone) if _is_sqlite(dialect) else value
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str] | TypeEngine[datetime]:
         if _is_sqlite(dialect):
@@ -246,7 +254,9 @@ class _Clock(TypeDecorator[time]):
         return usual if usual.utcoffset() is not None else time(tzinfo=UTC)
 
     def in_order(self, value: ColumnElement[object], dialect: Dialect) -> ColumnElement[object]:
-        return _form(_WithoutZone, value, dialect)
+        # As above.
+        is_text = _is_sqlite(dialect)
+        return cast("ColumnElement[object]", _WithoutZone(value)) if is_text else value
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str] | TypeEngine[time]:
         if _is_sqlite(dialect):

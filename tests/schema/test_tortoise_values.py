@@ -331,7 +331,15 @@ async def test_a_moment_stored_without_a_zone_is_read_in_the_zone_of_the_setting
     async with opened(url, lambda: ring(EAST), ALARMS, Alarm, timezone=zone) as shop:
         with sqlite3.connect(url.removeprefix("sqlite+aiosqlite:///")) as writer:
             writer.execute("UPDATE alarm SET rings_at = '2024-07-01 09:00:00'")
-        assert await shop.page("Alarm") == [{"id": 1, "rings_at": "2024-07-01T07:00:00+00:00"}]
+        shown = "2024-07-01T07:00:00+00:00"
+        assert await shop.page("Alarm", filters={"rings_at": shown}) == [
+            {"id": 1, "rings_at": shown}
+        ]
+        for earlier, found in (("06:59:59", 1), ("07:00:00", 0)):
+            later: JsonObject = {"rings_at__gt": f"2024-07-01T{earlier}Z"}
+            assert len(await shop.page("Alarm", filters=later)) == found
+        by_hour = AggregateRequest("Alarm", group_by=["rings_at__hour"])
+        assert await shop.groups(by_hour) == [{"rings_at__hour": 7, "count": 1}]
 
 
 async def put_up() -> None:
