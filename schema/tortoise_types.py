@@ -196,8 +196,12 @@ def _in_utc(value: ColumnElement[object], zone: tzinfo | None) -> ColumnElement[
     without = text.concat(sa.literal_column("'+00:00'"))
     if name != "UTC":
         without = sa.Function(UTC_TEXT, text, sa.literal_column(f"'{name}'"), type_=sa.String())
+    return _compared(_Utc(value, without))
+
+
+def _compared(text: _Ordered) -> ColumnElement[object]:
     # What a text stands for is of no matter to those who compare it.
-    return cast("ColumnElement[object]", _Utc(value, without))
+    return cast("ColumnElement[object]", text)
 
 
 class _Moment(TypeDecorator[datetime]):
@@ -254,9 +258,7 @@ class _Clock(TypeDecorator[time]):
         return usual if usual.utcoffset() is not None else time(tzinfo=UTC)
 
     def in_order(self, value: ColumnElement[object], dialect: Dialect) -> ColumnElement[object]:
-        # As above.
-        is_text = _is_sqlite(dialect)
-        return cast("ColumnElement[object]", _WithoutZone(value)) if is_text else value
+        return _compared(_WithoutZone(value)) if _is_sqlite(dialect) else value
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str] | TypeEngine[time]:
         if _is_sqlite(dialect):

@@ -47,13 +47,22 @@ class Desk:
     chat: Chat
     file: Path
 
-    async def ask(self, question: str, *earlier: str) -> Asked:
-        """Ask in a conversation of its own, after other questions."""
-        first, *rest = (*earlier, question)
+    async def ask(self, *questions: str) -> Asked:
+        """Ask one after the other in a conversation of their own; the last answer."""
+        first, *rest = questions
         events = await self.chat.ask(first, conversation_id="new")
         for said in rest:
             events = await self.chat.ask(said)
         return asked_in(events)
+
+    async def ask_count(self, rows: str, *questions: str) -> tuple[Asked, int]:
+        """Ask for rows that plain SQL counts as well."""
+        asked = await self.ask(*questions)
+        [(count,)] = self.sql(f"SELECT count(*) FROM {rows}")
+        read = asked.table[0][0] if asked.tool == "aggregate" else asked.result["total_count"]
+        assert isinstance(count, int)
+        assert read == count
+        return asked, count
 
     def sql(self, statement: str) -> list[Row]:
         with closing(sqlite3.connect(self.file)) as connection:

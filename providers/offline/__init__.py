@@ -11,33 +11,29 @@ any model. Each completion reads the messages anew and goes through four stages:
 What is where, from the bottom up:
 
     english  the lists of words, and word forms: all that is known before a question is read
-    terms    the words that ask for figures: average, most, longest, per, sorted by
     asks     what kind of message it is: a question, a greeting, a request to change something
     parse    the message cut into words, numbers, dates, comparisons and ties
-    leaning  which earlier question a message leans on
     facts    what the tool results of this turn have said: managers, paths, pages
     figures  words that ask for a figure or an order, found among the pieces
     match    how well words name a field, and how well a value fits one
     subject  whose rows are asked for
     segment  which words are names of the schema, and which are values
     places   which fields in reach of the noun may hold a value
-    spans    years and months as conditions on a date
     asked    what is to be worked out: measures, groups, order, ranked rows
     frame    the question being read: which words have found a place, or the problem that stops it
     columns  the fields that figures are of
-    ranking  what was read becomes figures, ranked rows, or a change of earlier figures
-    heads    what is ranked by its rows: "which supplier has the most"
+    dates    years, months and days as conditions
+    ranking  what is ranked; what was read becomes figures, ranked rows, or a change of earlier ones
     tally    figures of the sentence: what to measure, group, rank or sort, and by what
-    amounts  numbers, dates and units become conditions
+    amounts  numbers, comparisons and units become conditions
     resolve  gaps, values, columns; every word accounted for
     recall   what an earlier question meant, told by the read that answered it
-    follow   questions that lean on an earlier one
+    follow   questions that lean on an earlier one: which, and what both mean
     probe    values looked for in the data before they become filters
     steps    calls and outcomes, and how a query is written
     lookup   questions that name no manager: rows looked for by name
     plan     the next step, within the calls that are allowed
-    suggest  questions to ask instead
-    phrases  values, rows and filters in words
+    phrases  values, rows, filters and questions to ask instead, in words
     sums     figures in words
     word     outcomes in words
 
@@ -57,7 +53,7 @@ from providers.base import (
     ToolDefinition,
 )
 from providers.offline.facts import earlier_questions, read_turn
-from providers.offline.leaning import read_question
+from providers.offline.follow import read_question
 from providers.offline.plan import plan
 from providers.offline.word import word
 

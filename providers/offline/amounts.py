@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import ceil, floor
 
 from providers.offline.columns import named_alike
+from providers.offline.dates import any_of, conditions_of, span, years_of
 from providers.offline.english import MOMENTS, UNITS, singular, split_name
 from providers.offline.facts import Field, Manager
 from providers.offline.frame import Frame, Stuck
@@ -24,12 +25,11 @@ from providers.offline.match import (
 )
 from providers.offline.parse import Compare, Cue, Moment, Number
 from providers.offline.segment import Mention, Value
-from providers.offline.spans import any_of, span, years_of
 from schema.events import Json
 
 _MAX_INTEGER = 2**63 - 1
 _MAX_YEARS = 40
-
+_BEFORE_YEARS = frozenset({"in", "from", "of", "on", "for"})
 
 _Fields = tuple[tuple[str, ...], Field, *tuple[Field, ...]]
 """A path to a field, that field, and others which are meant as well as it."""
@@ -76,7 +76,7 @@ class Amounts:
         cues = self.frame.cues_before(start)
         mention = self._free_field(start - len(cues) - 1)
         named = mention.path[0] if mention else ""
-        found = _moment(when, lookup, self.frame.manager, named)
+        found = conditions_of(when, lookup, self.frame.manager, named)
         found = found or [self._every_year(when, lookup, named)]
         self.frame.explain(cues, found[0].path)
         self.frame.add(found)
@@ -92,7 +92,9 @@ class Amounts:
         years = [year for year in found if isinstance(year, int)]
         if not years or len(years) < page.total_count or len(years) > _MAX_YEARS:
             raise Stuck("date", when.text)
-        return any_of((date.name,), date, [(year, when.month) for year in years], when.text)
+        return any_of(
+            (date.name,), date, [Moment("", year, when.month) for year in years], when.text
+        )
 
     def _free_field(self, position: int) -> Mention | None:
         """Take the field of dates that stands at a place."""
@@ -120,7 +122,8 @@ class Amounts:
         if mention and mention.field:
             path, found, *rivals = self._named_fields(mention, mention.field, unit_word)
         else:
-            in_time = compare.in_time if compare else self._is_year_like(number, start)
+            is_year = number.is_year and self.frame.tie(start - 1) in _BEFORE_YEARS
+            in_time = compare.in_time if compare else is_year
             path, found, *rivals = self._number_fields(
                 number, hints, unit_word, start, in_time=in_time
             )
@@ -160,11 +163,6 @@ class Amounts:
         ]
         if clocks and len(path) == 1:
             raise Stuck("which", number.text, (field.name, *clocks))
-
-    def _is_year_like(self, number: Number, start: int) -> bool:
-        before = self.frame.at(start - 1)
-        moment = isinstance(before, Cue) and before.kind in {"in", "from", "of", "on", "for"}
-        return moment and number.is_year
 
     def _amount_beside(
         self, before: int, behind: int, *, unless: frozenset[str], again: bool
@@ -210,9 +208,12 @@ class Amounts:
         """Return the field of a bare number, and others that the words before it speak of."""
         if in_time and not number.is_year:
             raise Stuck("unclear", number.text)
-        noun = self.frame.own_words if self._follows_subject(start, number) else frozenset[str]()
+        before = self.frame.mention(start - 1)
+        is_behind = number.joined and before is not None and before.is_subject
+        noun = self.frame.own_words if is_behind else frozenset[str]()
         for path, manager in self._number_places(start):
-            fitting = _unit_fields(unit, manager) if unit else []
+            numbers = [f for f in manager.fields if f.type in NUMERIC] if unit else []
+            fitting = [f for f in numbers if _factor(unit, f) is not None]
             usable = manager.model_copy(update={"fields": tuple(fitting)}) if fitting else manager
             told = hints - self.frame.own_words
             found = _numeric_fields(told, usable, in_time=in_time, noun=noun)
@@ -233,10 +234,6 @@ class Amounts:
         if isinstance(near, Mention) and near.target in self.frame.facts.managers and near.path:
             return [(near.path, self.frame.facts.managers[near.target]), own]
         return [own]
-
-    def _follows_subject(self, at: int, number: Number) -> bool:
-        before = self.frame.at(at - 1)
-        return number.joined and isinstance(before, Mention) and before.is_subject
 
     # --- numbers and dates without a comparison ---------------------------------------------------
 
@@ -319,20 +316,15 @@ def _numeric_fields(
     return ties
 
 
+# --- units and conditions -------------------------------------------------------------------------
+
+
 def _units_of(field: Field) -> frozenset[str]:
     """Return the units a description names: "in minutes", "pieces in stock"."""
     words = split_name(field.description)
     named = {unit for link, unit in pairwise(words) if link == "in"}
     first = set(words[:1]) - MOMENTS
     return frozenset(singular(word) for word in named | first)
-
-
-# --- conditions -----------------------------------------------------------------------------------
-
-
-def _unit_fields(unit: str, manager: Manager) -> list[Field]:
-    """Return the fields whose descriptions name a unit of the same kind."""
-    return [f for f in manager.fields if f.type in NUMERIC and _factor(unit, f) is not None]
 
 
 def _factor(unit: str, field: Field) -> float | None:
@@ -357,7 +349,8 @@ def _amount(
         if factor is None and not (unit in UNITS and not _names_unit(field, unit)):
             raise Stuck("unit", unit, (field.name, field.description))
         if factor is not None and factor != 1.0:
-            value = _scaled(number.value, factor)
+            value = round(number.value * factor, 6)
+            value = int(value) if value == int(value) else value
             said = f"{value:,} ({number.text} {unit})"
             number = replace(number, value=value)
     if number.more:
@@ -368,7 +361,7 @@ def _amount(
     if field.type in TEMPORAL:
         if not isinstance(number.value, int) or not number.is_year:
             raise Stuck("unclear", number.text)
-        return span(path, field, (number.value, None), lookup, number.text)
+        return span(path, field, Moment(number.text, number.value), lookup)
     value, in_time = number.value, "year" in split_name(path[-1])
     if field.type == "integer" and not float(value).is_integer():
         # Whole numbers over 5.5 are those over 5.
@@ -382,64 +375,9 @@ def _names_unit(field: Field, unit: str) -> bool:
     return unit not in {"$", "€", "£", "%"} or bool(_units_of(field) & set(UNITS))
 
 
-def _scaled(value: int | float, factor: float) -> int | float:
-    scaled = round(value * factor, 6)
-    return int(scaled) if scaled == int(scaled) else scaled
-
-
 def _fitting(value: int | float, number: Number, field: Field) -> int | float:
     if field.type == "integer":
         if value != int(value) or abs(value) > _MAX_INTEGER:
             raise Stuck("unfit", number.text, (field.name,))
         return int(value)
     return value
-
-
-def _moment(when: Moment, lookup: str, manager: Manager, field: str) -> list[Condition]:
-    """Make the conditions of a date: on columns of year, month and day, or on the one date."""
-    parts = {"year": when.year, "month": when.month, "day": when.day}
-    given = {name: value for name, value in parts.items() if value is not None}
-    whole = [f.name for f in manager.fields if f.type == "integer"]
-    columns = {part: _calendar(part, whole) for part in given}
-    alone = len(given) == 1
-    if not field and all(columns.values()) and (not lookup or alone):
-        if when.more:
-            others = [other.month for other in when.more]
-            same_kind = all(o.year is None and o.day is None for o in when.more)
-            if not alone or not same_kind:
-                raise Stuck("or", when.text)
-            months: list[Json] = [when.month, *others]
-            return [Condition((columns["month"],), "in", months, when.text)]
-        return [
-            Condition((columns[part],), lookup, value, when.text if alone else "", alone)
-            for part, value in given.items()
-        ]
-    dates = [f for f in manager.fields if f.type in TEMPORAL and field in {"", f.name}]
-    if len(dates) > 1:
-        raise Stuck("which", when.text, [f"{when.text} of {f.name}" for f in dates])
-    if not dates or when.more:
-        raise Stuck("date", when.text)
-    if when.year and when.month and when.day:
-        return _on_date(when, lookup, dates[0])
-    if when.year and not when.day:
-        return [span((dates[0].name,), dates[0], (when.year, when.month), lookup, when.text)]
-    return []
-
-
-def _calendar(part: str, names: list[str]) -> str:
-    """Find the column of a part of a date: month, or one that ends so."""
-    return next((n for n in names if split_name(n)[-1:] == (part,)), "")
-
-
-def _on_date(when: Moment, lookup: str, field: Field) -> list[Condition]:
-    day = f"{when.year:04}-{when.month:02}-{when.day:02}"
-    if field.type == "date":
-        return [Condition((field.name,), lookup, day, when.text, in_time=True)]
-    if lookup in {"gte", "lt"}:
-        return [Condition((field.name,), lookup, f"{day}T00:00:00", when.text, in_time=True)]
-    end = Condition((field.name,), "lte", f"{day}T23:59:59.999999", when.text, in_time=True)
-    if lookup == "lte":
-        return [end]
-    if lookup == "gt":
-        return [replace(end, lookup="gt")]
-    return [Condition((field.name,), "gte", f"{day}T00:00:00", when.text, in_time=True), end]

@@ -1,12 +1,10 @@
 """What a question asks to be worked out: measures, groups, order, and rows that are ranked."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from providers.offline.english import MOMENTS, split_name
+from providers.offline.english import BAD, GOOD, MOMENTS, PARTS, OpName, split_name
 from providers.offline.facts import Field
-from providers.offline.match import NUMERIC, unit_of
-from providers.offline.terms import BAD, GOOD, PARTS, OpName
+from providers.offline.match import unit_of
 from schema.events import Json, JsonObject
 
 
@@ -124,11 +122,6 @@ def from_bad_end(field: Field | None, *, from_bad: bool) -> bool | None:
     if bool(words & BAD) == bool(words & GOOD):
         return None
     return from_bad is bool(words & BAD)
-
-
-def is_reckoned(field: Field, keys: Sequence[str]) -> bool:
-    """Tell a number that can be added up from one that only counts rows or moments."""
-    return field.type in NUMERIC and field.name not in keys and not is_moment(field)
 
 
 def is_moment(field: Field) -> bool:

@@ -19,6 +19,8 @@ from providers.offline.english import (
     POLITE,
     PRONOUNS,
     THANKS,
+    TRADES,
+    TRAITS,
 )
 
 Intent = Literal[
@@ -90,8 +92,11 @@ def _asks_change(words: Sequence[str]) -> bool:
     """Tell "please delete it" from "which flights were cancelled": the verb opens the sentence."""
     for position, word in enumerate(words):
         if word in CHANGES:
-            is_sorting = word == "order" and words[position + 1 : position + 2] == ["by"]
-            return not is_sorting and not _ASKING & set(words[:position])
+            behind = words[position + 1] if position + 1 < len(words) else ""
+            # "Email of Anna", "order by price" and "purchase price of parts" ask for no change.
+            is_noun = behind == "of" or (word in TRADES and behind in TRAITS)
+            is_noun = is_noun or (word, behind) == ("order", "by")
+            return not is_noun and not _ASKING & set(words[:position])
         if word not in POLITE:
             break
     # "List the parts; delete them": a further sentence with a request of its own.

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from providers.offline.asked import Group, is_moment, is_reckoned
+from providers.offline.asked import Group, is_moment
 from providers.offline.english import AGENTS, split_name
 from providers.offline.facts import Field, Manager
 from providers.offline.figures import Best, Op
-from providers.offline.frame import Frame, Stuck
+from providers.offline.frame import Frame, Stuck, only_one
 from providers.offline.match import (
     NUMERIC,
     TEMPORAL,
@@ -43,11 +43,8 @@ def own_field(frame: Frame, best: Best) -> tuple[tuple[str, ...], Field]:
         ]
         most = max((score for score, _ in rated), default=0.0)
         found = [f for score, f in rated if score == most >= 3.0]
-    if len(found) > 1:
-        raise Stuck("which", best.text, [f.name for f in found])
-    if not found:
-        raise Stuck("measure", best.text)
-    return (found[0].name,), found[0]
+    field = only_one(found, best.text, [f.name for f in found], none="measure")
+    return (field.name,), field
 
 
 def field_of(frame: Frame, mention: Mention, *, ordered: bool) -> tuple[tuple[str, ...], Field]:
@@ -61,11 +58,10 @@ def field_of(frame: Frame, mention: Mention, *, ordered: bool) -> tuple[tuple[st
     found = named_alike(
         mention, [f for f in owner.fields if f.type in types and f.name not in keys]
     )
-    if len(found) > 1:
-        raise Stuck("which", said, [f.name for f in found])
-    if not found or (not ordered and is_moment(found[0])):
+    field = only_one(found, said, [f.name for f in found], none="unmeasured")
+    if not ordered and is_moment(field):
         raise Stuck("unmeasured", said)
-    return (*mention.path[:-1], found[0].name), found[0]
+    return (*mention.path[:-1], field.name), field
 
 
 def named_alike(mention: Mention, fields: Iterable[Field]) -> list[Field]:
@@ -88,16 +84,14 @@ def field_of_related(frame: Frame, value: Value, op: Op) -> tuple[tuple[str, ...
             if target
             else []
         )
-        if target and named and relation.target not in frame.facts.detailed:
-            frame.want(target.name)
+        if named:
+            frame.want(relation.target)
         found += [((relation.name, f.name), f) for f in named if f.type in NUMERIC]
-    if len(found) > 1:
-        raise Stuck("which", value.said, [".".join(path) for path, _ in found])
-    if not found:
-        raise Stuck("unknown", value.said)
+    names = [".".join(path) for path, _ in found]
+    only = only_one(found, value.said, names, none="unclear")
     if op.op == "count_distinct":
         raise Stuck("calculation", op.text)
-    return found[0]
+    return only
 
 
 def group_of(frame: Frame, mention: Mention) -> Group:
@@ -138,11 +132,8 @@ def agent_of(frame: Frame, verb: Cue) -> Mention:
     hints = (verb.hints | AGENTS.get(verb.kind, frozenset())) - frame.own_words
     relations = [r for r in frame.manager.relations if not r.many]
     found = [r for r in relations if hint_score(hints, r.name, r.description) >= 3.0]
-    if len(found) > 1:
-        raise Stuck("which", verb.text, [r.name for r in found])
-    if not found:
-        raise Stuck("unread", verb.text)
-    return Mention(0, False, (found[0].name,), (found[0].name,), target=found[0].target)
+    agent = only_one(found, verb.text, [r.name for r in found], none="unread")
+    return Mention(0, False, (agent.name,), (agent.name,), target=agent.target)
 
 
 def is_done_by(frame: Frame, verb: Cue, path: Sequence[str]) -> bool:
@@ -154,7 +145,7 @@ def is_done_by(frame: Frame, verb: Cue, path: Sequence[str]) -> bool:
 def is_link(manager: Manager) -> bool:
     """Tell whether a row is known by the two rows it links, and by nothing else."""
     keys = {key for key in manager.primary_key if key in foreign_keys(manager)}
-    return len(keys) == len(manager.primary_key) == len(("this", "that"))
+    return len(keys) == len(manager.primary_key) == 2
 
 
 def coarser(frame: Frame, group: Group) -> list[Group]:
@@ -169,16 +160,13 @@ def coarser(frame: Frame, group: Group) -> list[Group]:
 def parts_of_date(frame: Frame, part: str, named: str) -> list[Group]:
     """Group by a part of the date that is named, or the one there is: a month is one of a year."""
     dates = [f for f in frame.manager.fields if f.type in TEMPORAL and named in {"", f.name}]
-    if len(dates) > 1:
-        raise Stuck("which", part, [f"{part} of {f.name}" for f in dates])
-    if not dates or (part == "hour" and dates[0].type == "date"):
+    date = only_one(dates, part, [f"{part} of {f.name}" for f in dates], none="ungrouped")
+    if part == "hour" and date.type == "date":
         raise Stuck("ungrouped", part)
-    [date] = dates
     return [Group((date.name,), date, p) for p in (*_COARSER.get(part, ("year",)), part)]
 
 
-def is_amount(frame: Frame, mention: Mention) -> bool:
-    """Tell a field of amounts, by which rows are rather sorted than grouped."""
-    found, manager = mention.field, frame.manager
-    keys = (*manager.primary_key, *foreign_keys(manager))
-    return found is not None and is_reckoned(found, keys)
+def is_reckoned(frame: Frame, field: Field) -> bool:
+    """Tell a field of numbers to add up, by which rows are rather sorted than grouped."""
+    keys = {*frame.manager.primary_key, *foreign_keys(frame.manager)}
+    return field.type in NUMERIC and field.name not in keys and not is_moment(field)

@@ -1,7 +1,7 @@
 """The English that the offline provider knows: word forms and closed lists of words.
 
-Nothing here knows any data. Lists hold function words, ways to compare, and ways to say where
-something comes from; what a content word stands for is decided by the schema alone.
+Nothing here knows any data. Lists hold function words, ways to compare, to ask for figures, and to
+say where something comes from; what a content word stands for is decided by the schema alone.
 """
 
 import re
@@ -9,10 +9,16 @@ from functools import lru_cache
 from typing import Literal
 
 Op = Literal["eq", "gt", "gte", "lt", "lte"]
+OpName = Literal["count", "sum", "avg", "min", "max", "count_distinct"]
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
+
+
+def _by_word(texts: dict[str, str]) -> dict[str, frozenset[str]]:
+    """Read a table of words with the words that each of them stands for."""
+    return {word: _words(text) for words, text in texts.items() for word in words.split()}
 
 
 def _phrases(text: str) -> tuple[tuple[str, ...], ...]:
@@ -36,15 +42,17 @@ LEAD = _words(
 )
 """Words that ask, greet or lead in: empty at the start of a question, content elsewhere."""
 
-LEAD_TIES: dict[str, frozenset[str]] = {
-    "to": _words("want need like"),
-    "for": _words("search look"),
-    "about": _words("tell know see me us"),
-    "up": _words("look"),
-    "out": _words("find"),
-    "of": _words("all every"),
-    "us": _words("show give tell let"),
-}
+LEAD_TIES = _by_word(
+    {
+        "to": "want need like",
+        "for": "search look",
+        "about": "tell know see me us",
+        "up": "look",
+        "out": "find",
+        "of": "all every",
+        "us": "show give tell let",
+    }
+)
 """Words that are empty behind certain words that lead in: "look for", "want to know"."""
 
 COMPARING = _words("compare vs versus")
@@ -68,6 +76,10 @@ CHANGES = _words(
     transfer double fix stop start finish complete put ignore forget pretend disregard override"""
 )
 """Verbs that ask to do something, where a sentence opens with them."""
+
+TRADES = _words("order purchase book ship email mail start finish")
+TRAITS = _words("price cost total value number status date time address title")
+"""Verbs that are no request in front of what they may be said of: "purchase price"."""
 
 POLITE = (
     STOP
@@ -157,23 +169,129 @@ TRAILING: dict[tuple[str, ...], Op] = {
 }
 """Ways to compare that stand behind a number."""
 
-_COMPARATIVES = (
-    ("longer farther further", "shorter", "distance length duration"),
-    ("faster", "slower", "speed velocity"),
-    ("heavier", "lighter", "weight mass"),
-    ("denser", "", "density"),
-    ("taller higher", "lower", "height altitude elevation"),
-    ("costlier", "cheaper", "price cost"),
-    ("wider", "", "width"),
-    ("deeper", "", "depth"),
-    ("hotter warmer", "colder", "temperature"),
-)
+_SCALES = (
+    ("longer farther further", "shorter", "longest farthest furthest", "shortest",
+     "distance length duration"),
+    ("faster", "slower", "fastest quickest", "slowest", "speed velocity"),
+    ("heavier", "lighter", "heaviest", "lightest", "weight mass"),
+    ("denser", "", "densest", "", "density"),
+    ("taller higher", "lower", "tallest highest", "lowest", "height altitude elevation"),
+    ("costlier", "cheaper", "costliest dearest priciest", "cheapest", "price cost"),
+    ("wider", "", "widest broadest", "narrowest", "width"),
+    ("deeper", "", "deepest", "shallowest", "depth"),
+    ("hotter warmer", "colder", "hottest warmest", "coldest", "temperature"),
+    ("", "", "largest biggest greatest", "smallest", "size area capacity population volume"),
+)  # fmt: skip
+"""Comparatives for more and less, superlatives for most and least, and words of the measure."""
+
 COMPARATIVES: dict[str, tuple[Op, frozenset[str]]] = {
     word: ("gt" if word in more.split() else "lt", _words(measure))
-    for more, less, measure in _COMPARATIVES
+    for more, less, *_, measure in _SCALES
     for word in f"{more} {less}".split()
 }
 """Comparatives before "than", with the words of the measure they speak of."""
+
+_OPS: tuple[tuple[OpName, str], ...] = (
+    ("avg", "average avg mean"),
+    ("sum", "total sum combined overall"),
+    ("max", "maximum max"),
+    ("min", "minimum min"),
+    ("count_distinct", "distinct different unique"),
+)
+OPS: dict[str, OpName] = {word: op for op, words in _OPS for word in words.split()}
+"""Words that name a measure of many rows."""
+
+OP_WORDS: dict[str, str] = {
+    "avg": "average",
+    "sum": "total",
+    "max": "highest",
+    "min": "lowest",
+    "count_distinct": "number of different",
+}
+"""What a measure is called in an answer."""
+
+BESTS: dict[str, tuple[bool, frozenset[str]]] = {
+    word: (is_most, _words(measure))
+    for *_, most, least, measure in _SCALES
+    for words, is_most in ((most, True), (least, False))
+    for word in words.split()
+}
+"""Superlatives: whether the highest value is meant, and the words of the measure."""
+
+RECENT: dict[str, bool] = {
+    **dict.fromkeys("newest latest youngest".split(), True),
+    **dict.fromkeys("oldest earliest".split(), False),
+}
+"""Superlatives of time: whether the latest moment is meant."""
+
+MOST: dict[str, bool] = {"most": True, "fewest": False, "least": False}
+"""Words that rank by a number of things, or by what the adjective behind them speaks of."""
+
+ADJECTIVES = _by_word(
+    {
+        "expensive costly": "price cost",
+        "valuable": "value worth",
+        "delayed": "delay",
+        "dense": "density",
+        "populous": "population",
+    }
+)
+"""Adjectives behind "most" and "least", with the words of the measure."""
+
+FREQUENT = _words("common frequent")
+"""Adjectives that speak of how often a value comes."""
+
+ANY_MEASURE = _words("longest shortest highest lowest largest biggest greatest smallest")
+"""Superlatives of any measure that is named behind them."""
+
+ENDS: dict[str, bool] = {"top": True, "bottom": False}
+"""Words for one end of a ranking, whose measure stands elsewhere."""
+
+SORTING: frozenset[tuple[str, ...]] = frozenset(
+    (verb, "by") for verb in "sorted sort ordered order ranked rank ranking".split()
+)
+"""Ways to ask for an order, in front of what to sort by."""
+
+GROUPING: frozenset[tuple[str, ...]] = frozenset(
+    {
+        ("per",),
+        ("each",),
+        *((verb, "by") for verb in "grouped group split counted".split()),
+        ("broken", "down", "by"),
+        *(
+            (tie, each)
+            for tie in "for of by in at on from to".split()
+            for each in ("each", "every")
+        ),
+    }
+)
+"""Ways to ask for one result for each, in front of what to group by."""
+
+DIRECTIONS: dict[tuple[str, ...], bool] = {
+    **{(*tie, word, *order): True for word in ("descending", "desc") for tie in ((), ("in",))
+       for order in ((), ("order",))},
+    **{(*tie, word, *order): False for word in ("ascending", "asc", "increasing")
+       for tie in ((), ("in",)) for order in ((), ("order",))},
+    **{(word, "first"): more for word, (more, _) in BESTS.items()},
+    **{(word, "first"): more for word, more in (RECENT | MOST).items()},
+}  # fmt: skip
+"""Ways to say which way to sort."""
+
+JUDGED: dict[str, bool] = {"worst": True, "best": False}
+"""Superlatives that depend on whether much of the measure is good; true for the bad end."""
+
+WORST: dict[tuple[str, ...], bool] = {("worst", "first"): True, ("best", "first"): False}
+"""Ways to sort that depend on whether much of the measure is good; true for the bad end first."""
+
+BAD = _words("delay error defect failure fault complaint loss damage accident cost price")
+GOOD = _words("rating score grade quality revenue profit satisfaction")
+"""Words of measures of which much is bad, or good."""
+
+PARTS = ("year", "quarter", "month", "week", "day", "hour")
+"""Parts of a date or time that rows may be grouped by, from coarse to fine."""
+
+RANKED = frozenset({*OPS, *BESTS, *RECENT, *MOST, *ENDS, *JUDGED, "each", "per"})
+"""Single words that ask for a figure wherever they are no name of the schema."""
 
 _CUES = {
     "from": "from|out of|leaving|leaving from|departing from|departing|starting in|starting at|"
@@ -218,33 +336,31 @@ GLUE = _words(
 )
 """Verbs that say no more than the tie behind them."""
 
-_VERBS = {
-    "cost costs costing priced": "price cost amount",
-    "weigh weighs weighing": "weight mass",
-    "delayed late": "delay",
-    "last lasts lasted lasting": "duration",
-    "made built produced constructed": "manufacturer maker producer built",
-    "fly flies flew flown flying serve serves served": "flight",
-    "operate operates operated": "operator operates airline carrier",
-    "sell sells sold provide provides provided": "supplier vendor supplies delivers",
-}
-VERBS: dict[str, frozenset[str]] = {
-    verb: _words(words) for verbs, words in _VERBS.items() for verb in verbs.split()
-}
+VERBS = _by_word(
+    {
+        "cost costs costing priced": "price cost amount",
+        "weigh weighs weighing": "weight mass",
+        "delayed late": "delay",
+        "last lasts lasted lasting": "duration",
+        "made built produced constructed": "manufacturer maker producer built",
+        "fly flies flew flown flying serve serves served": "flight",
+        "operate operates operated": "operator operates airline carrier",
+        "sell sells sold provide provides provided": "supplier vendor supplies delivers",
+    }
+)
 """Verbs with the words of what they speak of, where a schema would not have the verb itself."""
 
-_AGENTS = {
-    "make makes made manufacture manufactures produce produces build builds": "manufacturer maker "
-    "producer supplier",
-    "deliver delivers delivered supply supplies supplied ship ships shipped": "supplier vendor",
-    "run runs ran operate operates fly flies flew": "operator airline carrier",
-    "own owns owned": "owner",
-    "buy buys bought place places placed": "customer buyer client",
-    "write writes wrote": "author writer",
-}
-AGENTS: dict[str, frozenset[str]] = {
-    verb: _words(words) for verbs, words in _AGENTS.items() for verb in verbs.split()
-}
+AGENTS = _by_word(
+    {
+        "make makes made manufacture manufactures": "manufacturer maker producer supplier",
+        "produce produces build builds": "manufacturer maker producer supplier",
+        "deliver delivers delivered supply supplies supplied ship ships shipped": "supplier vendor",
+        "run runs ran operate operates fly flies flew": "operator airline carrier",
+        "own owns owned": "owner",
+        "buy buys bought place places placed": "customer buyer client",
+        "write writes wrote": "author writer",
+    }
+)
 """Verbs with words for those who do it, in a question for who does it most."""
 
 _UNITS = {

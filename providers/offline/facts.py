@@ -13,7 +13,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, Valida
 from pydantic import Field as Named
 
 from providers.base import Message, ToolCallEvent
-from providers.offline.leaning import Said
 from schema.events import JsonObject
 
 SEARCH, SCHEMA, PATH = "search_managers", "get_manager_schema", "find_path"
@@ -170,6 +169,18 @@ class Facts:
                 self.pages[key] = Page.model_validate_json(content)
             case _:
                 pass
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An earlier message of the user, with the read that ``answered`` it.
+
+    ``is_refused``: it got no answer but what to ask instead.
+    """
+
+    text: str
+    is_refused: bool = False
+    answered: ToolCallEvent | None = None
 
 
 def call_key(name: str, args: JsonObject) -> str:

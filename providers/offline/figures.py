@@ -6,8 +6,7 @@ They are names of the schema first, if it has such names: a field called total, 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from providers.offline.parse import Compare, Cue, Mark, Piece, Word
-from providers.offline.terms import (
+from providers.offline.english import (
     ADJECTIVES,
     BESTS,
     DIRECTIONS,
@@ -17,12 +16,12 @@ from providers.offline.terms import (
     JUDGED,
     MOST,
     OPS,
-    RANKED,
     RECENT,
     SORTING,
     WORST,
     OpName,
 )
+from providers.offline.parse import Compare, Cue, Mark, Piece, Word
 
 _LONGEST = 3
 
@@ -88,11 +87,6 @@ def figure_at(pieces: Sequence[Piece], position: int) -> tuple[Figure, int] | No
         if len(words) == length and (found := _phrase(words) or _superlative(words)):
             return found, length
     return None
-
-
-def is_figure(word: str) -> bool:
-    """Tell whether a lower-case word asks for a figure."""
-    return word in RANKED
 
 
 def skip_figures(pieces: Sequence[Piece], position: int = 0) -> int:

@@ -1,21 +1,103 @@
-"""Questions that lean on an earlier one: what the earlier asked, with something else in it.
+"""Questions that lean on an earlier one: which, and what that asked with something else in it.
+
+A fragment leans on the last question before it, and so on back to a whole one. Where that is no
+longer among the messages, the oldest fragment that is stands for what it was answered by.
 
 What is new is read by itself, with the rows of the earlier question as its subject. A condition of
 the same kind takes the place of the earlier one, a figure that of the earlier figure; conditions on
 "them" come on top.
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
+from providers.base import ToolCallEvent
 from providers.offline.asked import Change, Figures, Measure, Rank, from_bad_end
-from providers.offline.facts import Facts
+from providers.offline.english import (
+    ADJECTIVES,
+    DIRECTIONS,
+    ENDS,
+    LEAD,
+    PEOPLE,
+    RANKED,
+    SORTING,
+    STOP,
+    WORST,
+)
+from providers.offline.facts import Facts, Said
 from providers.offline.frame import Problem
-from providers.offline.parse import Mark, Question
+from providers.offline.parse import Compare, Cue, Mark, Moment, Number, Piece, Question, Word, parse
 from providers.offline.recall import recall
-from providers.offline.resolve import Layer, Resolved, resolve
+from providers.offline.resolve import Resolved, resolve
 from providers.offline.subject import Subject, named_again
 
-_Asked = Figures | Rank | Change | None
+_WORD = re.compile(r"\w+")
+_MAX_EARLIER = 12
+_MAX_PART = 8
+"""The most pieces of a part of a question that stands alone."""
+_OPENING = frozenset(
+    {"per", "grouped", *ENDS, *(words[0] for words in (*SORTING, *WORST, *DIRECTIONS))}
+)
+_RANKING = frozenset({*RANKED, *ADJECTIVES, "recent", "ones"})
+_ASKING = frozenset({"list", "count", "exists"})
+_Asked = Figures | Rank | None
+
+
+def read_question(text: str, earlier: Sequence[Said] = ()) -> Question:
+    """Read a question that may lean on an earlier one.
+
+    ``earlier`` are the messages before it, oldest first: it may lean on the last that asks. One
+    that leaned itself, and could not be answered, is as if it had not been said.
+    """
+    before: Question | None = None
+    for said in earlier[-_MAX_EARLIER:]:
+        question = _read(said.text, before, None if said.is_refused else said.answered)
+        if question.intent in _ASKING and not (question.leans and said.is_refused):
+            before = question
+    return _read(text, before, None)
+
+
+def _read(text: str, earlier: Question | None, answered: ToolCallEvent | None) -> Question:
+    question = parse(text)
+    leans = question.leans
+    if not leans and (earlier or answered) and _is_fragment(question, text):
+        leans = "open"
+    if not leans:
+        return question
+    if earlier and leans != "other":
+        return replace(question, leans=leans, earlier=earlier)
+    return Question("list", answered=answered) if answered else Question("follow")
+
+
+def _is_fragment(question: Question, text: str) -> bool:
+    """Tell "from LaGuardia?", "how many in July?" and "top three?" from a whole question."""
+    pieces = question.pieces
+    if question.intent == "count":
+        return question.counted == 0 and _opens_inside(pieces)
+    if question.intent != "list":
+        return False
+    if all(isinstance(p, Number) or (isinstance(p, Word) and p.lower in _RANKING) for p in pieces):
+        # "The five cheapest?"
+        return any(isinstance(p, Word) for p in pieces)
+    opening = _WORD.search(text.lower())
+    is_whole = opening is not None and opening[0] in LEAD | STOP | PEOPLE
+    return not is_whole and _opens_inside(pieces)
+
+
+def _opens_inside(pieces: Sequence[Piece]) -> bool:
+    """Tell what opens like the end of a sentence."""
+    first = pieces[0] if pieces and len(pieces) <= _MAX_PART else None
+    if isinstance(first, Word) and first.lower in _OPENING:
+        return first.lower not in _RANKING or not _names_more(pieces[1:])
+    return isinstance(first, (Cue, Moment, Compare, Mark))
+
+
+def _names_more(pieces: Sequence[Piece]) -> bool:
+    """Tell "top 5 planes by seats", which says of what, from "top 5 by seats"."""
+    said = (p for p in pieces if not isinstance(p, Number))
+    following = next(said, None)
+    return isinstance(following, Word) and following.lower not in {*_RANKING, "first", "last"}
 
 
 def understand(question: Question, facts: Facts, *, depth: int = 1) -> Resolved | None:
@@ -71,34 +153,26 @@ def _more(base: Resolved) -> Resolved:
 
 def _joined(base: Resolved, part: Resolved, question: Question) -> Resolved:
     is_new = question.leans == "rows"
-    layers = (
-        *base.layers,
-        Layer(tuple(base.conditions), tuple(base.slots), is_added=base.is_added),
-    )
-    found = replace(part, layers=layers, is_added=is_new, noun=base.noun)
+    found = replace(part, layers=(*base.layers, base.own), is_added=is_new, noun=base.noun)
     found.compares = base.compares or part.compares
     if is_new:
         if _is_cut(base.asked):
             return replace(found, problem=Problem("rows", _said(question)))
-        if isinstance(part.asked, Change):
-            found.asked = part.asked.rank
-        if isinstance(part.asked, Change) and not part.asked.rank:
-            return replace(found, problem=Problem("calculation", part.asked.said))
         return found
     found.shown = [*base.shown, *part.shown]
     if question.intent == "list":
         found.intent = base.intent
-    if question.intent == "count" and part.asked is None and not isinstance(base.asked, Rank):
+    if question.intent == "count" and not part.is_figure and not isinstance(base.asked, Rank):
         groups = base.asked.groups if isinstance(base.asked, Figures) else ()
         is_counted = Measure("count") in _measures(base.asked)
         counted = base.asked if is_counted else Figures((Measure("count"),), groups)
         found.asked = counted if groups else None
         return found
-    asked = _changed(base.asked, part.asked)
+    change = part.change
+    asked = _with_change(base.asked, change) if change else _replaced(base.asked, part.asked)
     if isinstance(asked, Problem):
         return replace(found, problem=asked)
-    found.asked = asked
-    return found
+    return replace(found, asked=asked)
 
 
 def _is_cut(asked: _Asked) -> bool:
@@ -108,12 +182,10 @@ def _is_cut(asked: _Asked) -> bool:
     return isinstance(asked, Figures) and bool(asked.groups)
 
 
-def _changed(earlier: _Asked, new: _Asked) -> Figures | Rank | Problem | None:
+def _replaced(earlier: _Asked, new: _Asked) -> _Asked:
     """Put a new figure, group or order in the place of the earlier one."""
-    if new is None and not isinstance(earlier, Change):
+    if new is None:
         return earlier
-    if isinstance(new, Change):
-        return _with_change(earlier, new)
     measures = _measures(earlier)
     if isinstance(new, Figures) and new.groups and new.measures == (Measure("count"),) and measures:
         # "And by month?" asks for the earlier measure.
@@ -129,7 +201,7 @@ def _changed(earlier: _Asked, new: _Asked) -> Figures | Rank | Problem | None:
         # "And the longest arrival delay?", of each group.
         measure = Measure("max" if new.descending else "min", new.path, new.field)
         return replace(earlier, measures=(measure,), order=(measure.key, new.descending))
-    return new if isinstance(new, (Figures, Rank)) else None
+    return new
 
 
 def _measures(asked: _Asked) -> tuple[Measure, ...]:

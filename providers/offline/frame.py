@@ -6,15 +6,21 @@ filtered by says something of it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from providers.offline.english import GLUE
 from providers.offline.facts import AGGREGATE, Facts, Page
 from providers.offline.match import Condition, hint_score, is_amount
-from providers.offline.parse import Cue, Question
+from providers.offline.parse import Cue, Mark, Question
 from providers.offline.places import Places
 from providers.offline.segment import Mention, Segment, read_segments
 from providers.offline.subject import Subject
 from schema.events import JsonObject
+
+_Found = TypeVar("_Found")
+
+Cues = list[tuple[int, Cue]]
+"""Ties and verbs, each with its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,15 @@ class Stuck(Exception):
 
 class Wanting(Exception):
     """Reading the question goes on when more schemas are known."""
+
+
+def only_one(found: Sequence[_Found], said: str, names: Iterable[str], *, none: str) -> _Found:
+    """Return the one thing that words mean. Raises: Stuck if it is one of several, or ``none``."""
+    if len(found) > 1:
+        raise Stuck("which", said, names)
+    if not found:
+        raise Stuck(none, said)
+    return found[0]
 
 
 class Frame:
@@ -74,32 +89,38 @@ class Frame:
         """Return the segment at a place, None beyond the ends."""
         return self.segments[index] if 0 <= index < len(self.segments) else None
 
-    def cues_before(self, index: int) -> list[int]:
-        """Return where the run of ties and verbs right before a place stands."""
-        found: list[int] = []
-        while isinstance(self.at(index - 1), Cue) and index - 1 not in self.used:
+    def tie(self, index: int) -> str:
+        """Return the kind of the tie or verb at a place, "" if none is there."""
+        found = self.at(index)
+        return found.kind if isinstance(found, Cue) else ""
+
+    def mark(self, index: int) -> str:
+        """Return the kind of the mark at a place, "" if none is there."""
+        found = self.at(index)
+        return found.kind if isinstance(found, Mark) else ""
+
+    def cues_before(self, index: int) -> Cues:
+        """Return the run of ties and verbs right before a place, the nearest first."""
+        found: Cues = []
+        while isinstance(cue := self.at(index - 1), Cue) and index - 1 not in self.used:
             index -= 1
-            found.append(index)
+            found.append((index, cue))
         return found
 
-    def cues_behind(self, index: int) -> list[int]:
+    def cues_behind(self, index: int) -> Cues:
         """Return the ties and verbs that close the question: "does Acme supply?"."""
-        rest = range(index + 1, len(self.segments))
-        return [*rest] if all(isinstance(self.segments[i], Cue) for i in rest) else []
+        rest = [*enumerate(self.segments)][index + 1 :]
+        found = [(at, cue) for at, cue in rest if isinstance(cue, Cue)]
+        return found if len(found) == len(rest) else []
 
-    def hints(self, places: Sequence[int]) -> frozenset[str]:
+    def hints(self, cues: Cues) -> frozenset[str]:
         """Return what ties and verbs point to, save the noun itself."""
-        found: frozenset[str] = frozenset()
-        for index in places:
-            cue = self.segments[index]
-            found |= cue.hints if isinstance(cue, Cue) else frozenset()
-        return found - self.own_words
+        return frozenset(hint for _, cue in cues for hint in cue.hints) - self.own_words
 
-    def explain(self, places: Sequence[int], path: Sequence[str]) -> None:
+    def explain(self, cues: Cues, path: Sequence[str]) -> None:
         """Take ties and verbs as placed, or stop at a verb that the path says nothing of."""
-        for index in places:
-            cue = self.segments[index]
-            if isinstance(cue, Cue) and not self.is_explained(cue, path):
+        for index, cue in cues:
+            if not self.is_explained(cue, path):
                 raise Stuck("unread", cue.text)
             self.used.add(index)
 

@@ -1,7 +1,7 @@
 """Questions that name no manager: rows are looked for by the name that the question has."""
 
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Sequence
+from itertools import islice, takewhile
 
 from providers.offline.english import CALCULATIONS, FILLER, GLUE, VERBS
 from providers.offline.facts import QUERY, Facts, Field, Manager, Page
@@ -93,23 +93,12 @@ def _name_in(question: Question, words: Sequence[Word], facts: Facts) -> list[Wo
     if words and words[0].text.islower() and words[0].text.endswith("s") and alone and not starts:
         # The question starts with a noun in plural that no manager goes by.
         return []
-    shaped = next((i for i, word in enumerate(words) if not word.text.islower()), None)
-    if shaped is not None:
-        return _run(words, shaped, lambda word: not word.text.islower())
-    opening = next((i for i, word in enumerate(words) if not _is_known(word, facts)), None)
-    if opening is None:
-        return []
-    return _run(words, opening, lambda word: not _is_known(word, facts))
-
-
-def _run(words: Sequence[Word], start: int, fits: Callable[[Word], bool]) -> list[Word]:
-    """Return neighbouring words from a place on, as long as they fit."""
-    run = [words[start]]
-    for word in words[start + 1 :]:
-        if not word.joined or not fits(word):
-            break
-        run.append(word)
-    return run
+    shaped = [not word.text.islower() for word in words]
+    fits = shaped if any(shaped) else [not _is_known(word, facts) for word in words]
+    start = fits.index(True) if any(fits) else len(words)
+    behind = zip(words[start + 1 :], fits[start + 1 :], strict=True)
+    run = takewhile(lambda pair: pair[0].joined and pair[1], behind)
+    return [*words[start : start + 1], *(word for word, _ in run)]
 
 
 def _is_known(word: Word, facts: Facts) -> bool:

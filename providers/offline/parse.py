@@ -32,6 +32,7 @@ from providers.offline.english import (
     NUMBERS,
     PEOPLE,
     PRONOUNS,
+    RANKED,
     STOP,
     TRAILING,
     UNSET,
@@ -39,7 +40,6 @@ from providers.offline.english import (
     Op,
     split_name,
 )
-from providers.offline.terms import RANKED
 
 _MAX_CHARS = 2000
 _MAX_TOKENS = 200
@@ -231,17 +231,13 @@ def _phrases() -> _Phrases:
         **{("on", word): () for word in ("record", "file")},
         ("how", "much"): (),
         **{(who, have): () for who in ("we", "you", "i") for have in ("have", "got")},
-        ("and",): (Mark("and"),),
-        ("or",): (Mark("or"),),
-        ("&",): (Mark("and"),),
+        **{(word,): (Mark("and"),) for word in ("and", "&")},
+        **{(word,): (Mark("or"),) for word in ("or", "vs", "versus")},
+        **{(word,): (Mark("their"),) for word in ("their", "its")},
         ("both",): (Mark("both"),),
         ("between",): (Cue("between"),),
-        ("vs",): (Mark("or"),),
-        ("versus",): (Mark("or"),),
         **{(w, "with"): (Cue("starts"),) for w in ("start", "starts", "begin", "begins")},
         **{(w, "with"): (Cue("ends"),) for w in ("end", "ends", "starting", "ending")},
-        ("their",): (Mark("their"),),
-        ("its",): (Mark("their"),),
         ("negative",): (Compare("lt"), Number(0, "0")),
         ("positive",): (Compare("gt"), Number(0, "0")),
         ("more", "expensive", "than"): (Compare("gt", hints=frozenset({"price", "cost"})),),
@@ -277,14 +273,11 @@ def parse(text: str) -> Question:
         leans = ""
     asks_do, compares = (not known.isdisjoint(words) for known in (_DO, COMPARING))
     question = Question(intent, tuple(pieces), counted, asks_do, compares, leans)
-    has_value = any(isinstance(p, (Number, Moment)) or _is_quoted(p) for p in pieces)
+    has_value = any(isinstance(p, (Number, Moment)) for p in pieces)
+    has_value = has_value or any(isinstance(p, Word) and p.quoted for p in pieces)
     if leans or question.own_topic or has_value or intent in {"change", "foreign"}:
         return question
     return Question(small_talk(words))
-
-
-def _is_quoted(piece: Piece) -> bool:
-    return isinstance(piece, Word) and piece.quoted
 
 
 def _starts_with_owner(pieces: Sequence[Piece]) -> bool:

@@ -1,11 +1,20 @@
-"""Values, rows and filters in words: what answers of all kinds are made of."""
+"""Values, rows, filters and questions to ask in words: what answers of all kinds are made of."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import orjson
 
-from providers.offline.facts import Manager, Page
-from providers.offline.match import Condition, name_field
+from providers.offline.english import plural
+from providers.offline.facts import SUGGESTED, Facts, Field, Manager, Page
+from providers.offline.match import (
+    Condition,
+    foreign_keys,
+    is_quantity,
+    manager_words,
+    name_field,
+    unit_of,
+)
 from providers.offline.resolve import SHOWN_ROWS, Resolved
 from providers.offline.steps import Found, Taken, hops, label, value_of
 from schema.events import Json, JsonObject
@@ -13,8 +22,9 @@ from schema.events import Json, JsonObject
 _MAX_VALUE = 300
 _MAX_CELLS = 7
 _MAX_OTHERS = 5
+_EXAMPLES = 3
 
-_COMPARED = {"gt": "over", "gte": "of at least", "lt": "under", "lte": "of at most"}
+COMPARED = {"gt": "over", "gte": "of at least", "lt": "under", "lte": "of at most", "": "of"}
 _IN_TIME = {"gt": "after", "gte": "from", "lt": "before", "lte": "up to"}
 
 
@@ -48,7 +58,7 @@ def _phrase(condition: Condition) -> str:
         return f"with {named} {'containing ' if contains else ''}{value}"
     if condition.lookup == "any":
         return f"with {named} in {said}"
-    words = _IN_TIME if condition.in_time else _COMPARED
+    words = _IN_TIME if condition.in_time else COMPARED
     return f"with {named} {words[condition.lookup]} {said}"
 
 
@@ -62,6 +72,19 @@ def listed(names: Sequence[str], link: str = "and") -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} {link} {names[-1]}"
+
+
+def noun_of(manager: Manager) -> str:
+    """Return what the rows of a manager are called in plural: "parts", "weather records"."""
+    return counted(" ".join(manager_words(manager)), 2)
+
+
+def counted(noun: str, count: int) -> str:
+    """Return a noun for a number of rows; "26,115 weather records"."""
+    many = plural(noun)
+    if many == noun and not noun.endswith("s"):
+        noun, many = f"{noun} record", f"{noun} records"
+    return noun if count == 1 else many
 
 
 # --- notes on values ------------------------------------------------------------------------------
@@ -114,8 +137,9 @@ def list_rows(
     asked = set(asked)
     rows = page.data[:SHOWN_ROWS]
     first = [p for n, p in enumerate(columns) if n == 0 or ".".join(p) in asked]
+    rest = [path for path in columns if path not in first]
     ranked = first + sorted(
-        (path for path in columns if path not in first), key=lambda path: not _varies(rows, path)
+        rest, key=lambda path: len({text_of(value_of(row, path)) for row in rows}) < 2
     )
     kept = ranked[: max(_MAX_CELLS, len(first))]
     telling = [path for path in columns if path in kept]
@@ -124,10 +148,6 @@ def list_rows(
     if left > 0:
         lines.append(f"… and {left:,} more.")
     return "\n".join(lines)
-
-
-def _varies(rows: Sequence[JsonObject], path: Sequence[str]) -> bool:
-    return len({text_of(value_of(row, path)) for row in rows}) > 1
 
 
 def _line(
@@ -166,3 +186,61 @@ def text_of(value: Json) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "…"
+
+
+# --- questions to ask instead ---------------------------------------------------------------------
+
+
+def examples(facts: Facts, resolved: Resolved | None = None) -> str:
+    """Suggest up to three questions about the manager asked for, or about those on offer."""
+    if resolved and resolved.subject.primary_key:
+        asked = list(islice(_about(resolved.subject), _EXAMPLES))
+    else:
+        asked = _in_general(list(facts.managers.values()))
+    return SUGGESTED + "\n- ".join(asked) if asked else ""
+
+
+def _about(manager: Manager) -> Iterator[str]:
+    """Make questions of what a manager has: choices, amounts, relations, gaps."""
+    noun = noun_of(manager)
+    if choosy := next((f for f in manager.fields if f.choices), None):
+        yield f"How many {noun} have {_words(choosy.name)} {choosy.choices[0]}?"
+    if amount := _amount(manager):
+        yield f"What is the average {_words(amount.name)} of {noun}?"
+    yield from _grouped(manager)
+    if amount:
+        yield f"{noun.capitalize()} with {_words(amount.name)} over 1"
+    yield from _of_a_gap(manager)
+    yield f"How many {noun} are there?"
+    yield f"List all {noun}"
+
+
+def _grouped(manager: Manager) -> Iterator[str]:
+    """Ask for the number of rows for each related one."""
+    if relation := next((r for r in manager.relations if not r.many), None):
+        yield f"How many {noun_of(manager)} are there per {_words(relation.name)}?"
+
+
+def _of_a_gap(manager: Manager) -> Iterator[str]:
+    """Ask for the rows without a related one, where there may be any."""
+    if relation := next((r for r in manager.relations if r.nullable or r.many), None):
+        yield f"Which {noun_of(manager)} have no {_words(relation.name)}?"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _amount(manager: Manager) -> Field | None:
+    """Choose a field of amounts, rather one with a unit."""
+    keys = {*manager.primary_key, *foreign_keys(manager)}
+    amounts = [f for f in manager.fields if is_quantity(f) and f.name not in keys]
+    return min(amounts, key=lambda f: not unit_of(f), default=None)
+
+
+def _in_general(managers: list[Manager]) -> list[str]:
+    forms = ("List all {0}", "How many {0} are there?", "Which {0} are there?")
+    asked = [form.format(noun_of(m)) for form, m in zip(forms, managers, strict=False)]
+    more = [question for make in (_grouped, _of_a_gap) for m in managers for question in make(m)]
+    asked[2:] = more[:1] or asked[2:]
+    return asked

@@ -7,7 +7,7 @@ itself. Look-ups that don't depend on each other go out together; a call is neve
 from collections.abc import Sequence
 from dataclasses import replace
 
-from providers.offline.asked import Change, Figures, Group, Measure, Rank
+from providers.offline.asked import Figures, Group, Measure, Rank
 from providers.offline.english import split_name
 from providers.offline.facts import AGGREGATE, PATH, QUERY, SCHEMA, SEARCH, Facts, Field, Page
 from providers.offline.follow import understand
@@ -17,7 +17,7 @@ from providers.offline.match import Condition, is_kin, key_columns
 from providers.offline.parse import Question, Word
 from providers.offline.places import Slot
 from providers.offline.probe import Hit, Settled, is_run_together, settle
-from providers.offline.resolve import Layer, Resolved
+from providers.offline.resolve import Resolved
 from providers.offline.steps import (
     About,
     Call,
@@ -112,7 +112,7 @@ def _pursue(resolved: Resolved, facts: Facts, *, respell: bool) -> Step:
     needed = [call for call in needed if call.key not in facts.done]
     if needed:
         return needed
-    own = Layer(tuple(resolved.conditions), tuple(resolved.slots), is_added=resolved.is_added)
+    own = resolved.own
     keys = key_columns(resolved.subject, facts.managers)
     conditions, hits, taken = list[Condition](), list[Hit](), list[tuple[str, ...]]()
     before = list[Condition]()
@@ -187,11 +187,10 @@ def _ask(resolved: Resolved, fixed: Sequence[Condition], hits: Sequence[Hit], fa
         return step
     match resolved.asked:
         case Figures() as figures:
-            return _ask_figures(found, figures, facts)
+            args = aggregate_args(resolved, figures, conditions)
+            return _with_page(found, AGGREGATE, args, facts)
         case Rank() as rank:
             return _ask_ranked(found, rank, facts)
-        case Change(said=said):
-            return _trouble("calculation", said, resolved)
         case None:
             return _ask_rows(found, facts)
 
@@ -235,21 +234,16 @@ def _side_by_side(resolved: Resolved, conditions: Sequence[Condition]) -> Resolv
 def _ask_rows(found: Found, facts: Facts) -> Step:
     args = query_args(found.resolved, found.conditions)
     plain: JsonObject = {key: args[key] for key in ("manager", "filters") if key in args}
-    for query in (args, plain):
-        page = facts.page(query)
-        if page is None:
-            return [Call(QUERY, query)]
-        if isinstance(page, Page):
-            return replace(found, page=page)
-        # Refused: ask once more in the plainest form, in case our choice of fields was at fault.
-    return _trouble("refused", resolved=found.resolved)
+    step = _with_page(found, QUERY, args, facts)
+    # Refused: ask once more in the plainest form, in case our choice of fields was at fault.
+    return _with_page(found, QUERY, plain, facts) if isinstance(step, Trouble) else step
 
 
-def _ask_figures(found: Found, figures: Figures, facts: Facts) -> Step:
-    args = aggregate_args(found.resolved, figures, found.conditions)
-    page = facts.page(args, AGGREGATE)
+def _with_page(found: Found, tool: str, args: JsonObject, facts: Facts) -> Step:
+    """Return what was found with its page, or the call that brings it."""
+    page = facts.page(args, tool)
     if page is None:
-        return [Call(AGGREGATE, args)]
+        return [Call(tool, args)]
     if isinstance(page, Page):
         return replace(found, page=page)
     return _trouble("refused", resolved=found.resolved)
@@ -261,13 +255,10 @@ def _ask_ranked(found: Found, rank: Rank, facts: Facts) -> Step:
     needed = rank.top is not None and (rank.field.nullable or len(rank.path) > 1)
     is_there = any(c.path == rank.path and c.value is not None for c in found.conditions)
     filters = (*found.conditions, present) if needed and not is_there else found.conditions
-    args = query_args(found.resolved, filters)
-    page = facts.page(args)
-    if page is None:
-        return [Call(QUERY, args)]
-    if not isinstance(page, Page):
-        return _trouble("refused", resolved=found.resolved)
-    found = replace(found, page=page)
+    step = _with_page(found, QUERY, query_args(found.resolved, filters), facts)
+    if not isinstance(step, Found):
+        return step
+    found, page = step, step.page
     best = value_of(page.data[0], rank.path) if page.data else None
     if rank.top != 1 or page.total_count <= len(page.data):
         return found

@@ -6,7 +6,7 @@ nowhere can be named.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
@@ -66,12 +66,6 @@ class Settled:
     is_refused: bool = False
     rivals: tuple[str, tuple[Candidate, ...]] | None = None
 
-    def add(self, probes: Iterable[JsonObject]) -> None:
-        """Take probes, each once: two fields may lead to the same look-up."""
-        for probe in probes:
-            if probe not in self.probes:
-                self.probes.append(probe)
-
 
 def settle(slots: Sequence[Slot], facts: Facts, left: int, *, respell: bool) -> Settled:
     """Find the places of all values, best places first, with as many probes as are ``left``.
@@ -96,7 +90,7 @@ def _settle(slot: Slot, facts: Facts, settled: Settled) -> None:
             settled.rivals = settled.rivals or (slot.said, tuple(tier))
             return
         if waiting and left > 0:
-            settled.add(waiting)
+            settled.probes = _each_once([*settled.probes, *waiting])
             return
         if _take_hits(slot, tier, facts, settled):
             return
@@ -303,7 +297,7 @@ def _respell(slot: Slot, facts: Facts, settled: Settled) -> None:
         probe = _contains(place, apart if apart != text else text[:_STEM])
         page = facts.page(probe)
         if page is None and settled.left > 0:
-            settled.add([probe])
+            settled.probes = _each_once([*settled.probes, probe])
             return
         values = _values(place, page) if isinstance(page, Page) else []
         other = SPELLINGS.get(text.lower(), "")

@@ -3,14 +3,23 @@
 from dataclasses import dataclass, field
 
 from providers.offline.asked import Change, Figures, Group, Having, Measure, Rank, from_bad_end
-from providers.offline.columns import own_field
+from providers.offline.columns import (
+    agent_of,
+    coarser,
+    group_of,
+    is_done_by,
+    own_field,
+    parts_of_date,
+)
+from providers.offline.english import AGENTS, ENDS, OP_WORDS, PARTS, singular
 from providers.offline.facts import Field
 from providers.offline.figures import Best, Direction, Op
 from providers.offline.frame import Frame, Stuck
 from providers.offline.match import hint_score
-from providers.offline.parse import Cue
-from providers.offline.segment import Value
-from providers.offline.terms import ENDS, OP_WORDS
+from providers.offline.parse import Cue, Number
+from providers.offline.segment import Mention, Value
+
+_TIES = frozenset({"of", "with", "by", "for", "in"})
 
 
 @dataclass(slots=True)
@@ -41,6 +50,108 @@ class Read:
     having: Having | None = None
 
 
+class Heads:
+    """Takes heads of one frame as the groups that are ``read``."""
+
+    def __init__(self, frame: Frame, read: Read) -> None:
+        self.frame = frame
+        self.read = read
+
+    def rank(self, top: Top, measure: Measure) -> None:
+        """Find what is ranked by its rows: "which supplier", "who" or "which day"."""
+        if self.before(top.at):
+            self.take_before(top.at)
+        elif measure.field is None and top.at == 1 and (verb := self._verb(top.at)):
+            self.take_as(agent_of(self.frame, verb), 0)
+        elif found := self._part_before(top.at):
+            at, part = found
+            self.frame.used.update(range(at, top.at))
+            self._count(at)
+            self.read.groups += parts_of_date(self.frame, part, "")
+            self.read.is_headed = True
+            self.read.present.append(self.read.groups[-1].path)
+
+    def take(self, at: int) -> None:
+        """Mark a mention as placed, with the plain ties before it and the relation it is of."""
+        self.frame.used.add(at)
+        mention = self.frame.mention(at)
+        cues = self.frame.cues_before(at)
+        self.frame.used |= {before for before, cue in cues if cue.kind in _TIES}
+        relation = mention.path[:-1] if mention and mention.field else ()
+        for index, other in enumerate(self.frame.segments[:at]):
+            if relation and isinstance(other, Mention) and other.target and other.path == relation:
+                self.frame.used.add(index)
+
+    def before(self, index: int) -> Mention | None:
+        """Return what stands before "with the most flights" or "by average delay", to be ranked."""
+        at = index - 1 - (self._verb(index) is not None)
+        while isinstance(tie := self.frame.at(at), (Cue, Number)) or at in self.frame.used:
+            if isinstance(tie, Cue) and tie.kind not in _TIES:
+                return None
+            at -= 1
+        found = self.frame.mention(at)
+        return found if found and not found.is_subject and at not in self.frame.used else None
+
+    def take_as(self, mention: Mention, at: int) -> None:
+        """Take what is to be ranked as the group."""
+        group = group_of(self.frame, mention)
+        self.take(at)
+        self.read.groups += [*coarser(self.frame, group), group]
+        self.read.is_headed = True
+        path = group.path if mention.path == group.path else group.path[:-1]
+        if len(group.path) > 1 or group.field.nullable:
+            # "The supplier with the most parts" is one, and not the lack of one.
+            self.read.present.append(path)
+
+    def take_before(self, index: int) -> None:
+        """Take what stands before a place as the group. Raises: Stuck at a verb of another kind."""
+        at, verb = index - 1, self._verb(index)
+        if verb:
+            self.frame.used.add(at)
+            at -= 1
+        while (mention := self.frame.mention(at)) is None:
+            self.frame.used.add(at)
+            at -= 1
+        if verb and not is_done_by(self.frame, verb, mention.path):
+            raise Stuck("unread", verb.text)
+        self._count(at)
+        self.take_as(mention, at)
+
+    def _verb(self, index: int) -> Cue | None:
+        """Return the verb in "supplier delivers the most parts", which stands before "most"."""
+        found = self.frame.at(index - 1)
+        if isinstance(found, Value) and found.said.isalpha() and found.said.islower():
+            found = Cue(found.said, found.said)
+        if isinstance(found, Mention) and found.field and found.words[0] in AGENTS:
+            # "Placed" is what customers do, though a column placed_on has the word.
+            found = Cue(found.words[0], found.words[0])
+        is_verb = isinstance(found, Cue) and (found.is_verb or found.kind == "use")
+        return found if isinstance(found, Cue) and is_verb else None
+
+    def _part_before(self, index: int) -> tuple[int, str] | None:
+        """Find "day" in "which day had the most orders", where no field is a day."""
+        at = index - 1
+        if isinstance(tie := self.frame.at(at), Cue) and not tie.is_verb:
+            at -= 1
+        found = self.frame.at(at)
+        said = found.said if isinstance(found, Value) else ""
+        # Behind a number it looks like a unit: "the two days".
+        name = singular(found.kind if isinstance(found, Cue) else said)
+        return (at, name) if name in PARTS else None
+
+    def _count(self, at: int) -> None:
+        """Take how many are asked for, where a number stands before what is ranked."""
+        number = self.frame.at(at - 1)
+        if isinstance(number, Number) and is_whole(number) and self.read.top:
+            self.frame.used.add(at - 1)
+            self.read.top.count = int(number.value)
+
+
+def is_whole(number: Number) -> bool:
+    """Tell whether a number may be how many are asked for."""
+    return number.value > 0 and not number.more and not number.unit and number.text.isalnum()
+
+
 def conclusion(frame: Frame, read: Read) -> Figures | Rank | None:
     """Return what is to be worked out; nothing that was read is left out. Raises: Stuck."""
     top = read.top
@@ -53,8 +164,7 @@ def conclusion(frame: Frame, read: Read) -> Figures | Rank | None:
         return None
     if read.having:
         raise Stuck("unread", read.having.said)
-    tie = frame.at(read.having_at - 1)
-    if isinstance(tie, Cue) and tie.kind == "with" and not frame.question.asks_do:
+    if frame.tie(read.having_at - 1) == "with" and not frame.question.asks_do:
         # "Parts with an average price" are some parts.
         raise Stuck("calculation", OP_WORDS[read.measures[0].op])
     single = read.measures[0]
@@ -76,9 +186,8 @@ def change_of(frame: Frame, read: Read) -> Change | None:
         count = top.count or (None if top.best.text in ENDS else 1)
         way, said = top.best.descending, top.best.text
         return Change(said, None, count, way, top.best.is_judged, _rank_by_itself(frame, read, top))
-    if way := read.direction:
-        return Change(way.text, descending=way.descending, is_judged=way.is_judged)
-    return None
+    way = read.direction
+    return way and Change(way.text, descending=way.descending, is_judged=way.is_judged)
 
 
 def _rank_by_itself(frame: Frame, read: Read, top: Top) -> Rank | None:

@@ -12,14 +12,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from providers.base import ToolCallEvent
 from providers.offline.asked import Figures, Group, Having, Measure, Rank
-from providers.offline.english import MONTH_NAMES, singular, split_name
+from providers.offline.dates import said_of
+from providers.offline.english import MONTH_NAMES, PARTS, OpName, singular, split_name
 from providers.offline.facts import AGGREGATE, Facts, Field
 from providers.offline.frame import Problem, Stuck, Wanting
 from providers.offline.match import TEMPORAL, Condition, manager_words
 from providers.offline.resolve import SHOWN_ROWS, Resolved
-from providers.offline.spans import said_of
 from providers.offline.subject import Subject
-from providers.offline.terms import PARTS, OpName
 from schema.events import Json
 
 _ORDERED = frozenset({"gt", "gte", "lt", "lte"})
@@ -137,8 +136,9 @@ class _Reader:
         if key == "or":
             ways = value if isinstance(value, list) else []
             first = next((k for way in ways if isinstance(way, dict) for k in way), "")
-            path, _ = self._column(first.rpartition("__")[0])
-            return Condition(path, "any", value, said_of(path, ways) or _gone(), in_time=True)
+            path, found = self._column(first.rpartition("__")[0])
+            said = said_of(path, found, ways) or _gone()
+            return Condition(path, "any", value, said, in_time=True)
         place = self._place(key)
         if place.rest not in _LOOKUPS:
             _gone()
@@ -183,17 +183,14 @@ class _Reader:
             for measure in measures:
                 lookup = key.removeprefix(measure.key).removeprefix("__")
                 if key.startswith(measure.key) and lookup in {"", *_ORDERED}:
-                    return Having(measure, lookup, value, _written(value))
+                    said = f"{value:,}" if isinstance(value, (int, float)) else str(value)
+                    return Having(measure, lookup, value, said)
             _gone()
         return None
 
 
 def _gone() -> NoReturn:
     raise Stuck(_GONE)
-
-
-def _written(value: Json) -> str:
-    return f"{value:,}" if isinstance(value, (int, float)) else str(value)
 
 
 def _said(place: _Place, value: Json) -> str:

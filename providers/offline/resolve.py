@@ -4,7 +4,6 @@ Every word has to find its place here: as a name of the schema, as a value, as p
 A word that finds none ends the reading, and the answer names it; nothing is left out in silence.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from providers.offline.amounts import Amounts
@@ -13,7 +12,7 @@ from providers.offline.asks import Intent
 from providers.offline.columns import is_link
 from providers.offline.english import GLUE, singular
 from providers.offline.facts import Facts, Manager
-from providers.offline.frame import Frame, Problem, Stuck, Wanting
+from providers.offline.frame import Cues, Frame, Problem, Stuck, Wanting
 from providers.offline.match import (
     Bond,
     Candidate,
@@ -37,6 +36,8 @@ from providers.offline.tally import Tally
 from schema.events import JsonObject
 
 SHOWN_ROWS = 20
+_LEADING = GLUE | {"of", "in", "for", "with", "on"}
+"""Ties and verbs that lead to the noun, and say nothing else there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Resolved:
     ``rows`` is how many to show, after those ``skipped``. ``related`` are the names of related
     rows, for a manager whose rows have none themselves. ``layers`` are what earlier questions said,
     oldest first; unless ``is_added``, what is new replaces what they said of the same. ``kept`` is
-    what of it still holds.
+    what of it still holds. ``change`` is of an earlier figure.
     """
 
     subject: Manager
@@ -64,7 +65,8 @@ class Resolved:
     told: Subject
     conditions: list[Condition] = field(default_factory=list[Condition])
     slots: list[Slot] = field(default_factory=list[Slot])
-    asked: Figures | Rank | Change | None = None
+    asked: Figures | Rank | None = None
+    change: Change | None = None
     layers: tuple[Layer, ...] = ()
     is_added: bool = False
     kept: tuple[Condition, ...] = ()
@@ -82,6 +84,16 @@ class Resolved:
     def is_open(self) -> bool:
         """Tell whether the reading has to wait for look-ups, or has come to a problem."""
         return bool(self.problem or self.schemas or self.paths or self.reads)
+
+    @property
+    def own(self) -> Layer:
+        """What the question itself says of the rows."""
+        return Layer(tuple(self.conditions), tuple(self.slots), is_added=self.is_added)
+
+    @property
+    def is_figure(self) -> bool:
+        """Tell whether a figure or an order is asked for, be it only a change of one."""
+        return self.asked is not None or self.change is not None
 
 
 def resolve(
@@ -131,7 +143,7 @@ def _link(subject: Subject, problem: Problem, facts: Facts) -> Manager | None:
     Each part of each project is one row of it.
     """
     ends = {subject.manager.name, *problem.options}
-    if problem.kind != "many" or len(ends) != len(("this", "that")):
+    if problem.kind != "many" or len(ends) != 2:
         return None
     return next(
         (
@@ -177,7 +189,11 @@ class _Resolver(Frame):
     def run(self) -> None:
         """Give every segment its place, or stop at the first that has none."""
         self._refuse_early()
-        self.out.asked = Tally(self).read()
+        asked = Tally(self).read()
+        if isinstance(asked, Change):
+            self.out.change = asked
+        else:
+            self.out.asked = asked
         amounts = Amounts(self)
         amounts.place_compared()
         self._gaps()
@@ -202,13 +218,9 @@ class _Resolver(Frame):
     def _refuse_early(self) -> None:
         """Refuse what no filter can say, whatever the rest means."""
         last = len(self.segments) - 1
-        if (
-            self.question.leans == "rows"
-            and self.question.asks_do
-            and isinstance(end := self.at(last), Cue)
-        ):
+        if self.question.leans == "rows" and self.question.asks_do and self.tie(last) == "with":
             # "How many seats do they have?"
-            self.used |= {last} if end.kind == "with" else set()
+            self.used.add(last)
         targets: list[str] = []
         for segment in self.segments:
             if isinstance(segment, Mark) and segment.kind == "rows" and not self.question.leans:
@@ -219,8 +231,7 @@ class _Resolver(Frame):
                 targets.append(segment.target)
         if self.calculation:
             raise Stuck("calculation", self.calculation)
-        doubled = next((t for t in targets if targets.count(t) > 1), "")
-        if doubled:
+        if doubled := next((t for t in targets if targets.count(t) > 1), ""):
             raise Stuck("both", doubled)
 
     # --- gaps -------------------------------------------------------------------------------------
@@ -246,7 +257,7 @@ class _Resolver(Frame):
             if not isinstance(mention, Mention):
                 unknown = self.at(index + 1)
                 named = " ".join(unknown.words) if isinstance(unknown, Mention) else mark.text
-                raise Stuck("unknown", unknown.said if isinstance(unknown, Value) else named)
+                raise Stuck("unclear", unknown.said if isinstance(unknown, Value) else named)
             is_zero = self._is_zero(mark, mention)
             self.use(position)
             self.explain(self.cues_before(min(index, position)), mention.path)
@@ -298,7 +309,7 @@ class _Resolver(Frame):
 
     def _field_behind(self, index: int) -> Mention | None:
         """Find the field in 'contain "bolt" in their name'."""
-        if not isinstance(cue := self.at(index + 1), Cue) or cue.kind != "in":
+        if self.tie(index + 1) != "in":
             return None
         position = index + 2 + isinstance(self.at(index + 2), Mark)
         found = self.mention(position)
@@ -321,9 +332,8 @@ class _Resolver(Frame):
         if not is_related and not self.is_holder(position):
             return None
         if led.field:
-            kinds = {c.kind for i in cues if isinstance(c := self.segments[i], Cue)}
             # "Name contains X" is about the name; "price of X" about the row called so.
-            if kinds != {"use"}:
+            if {cue.kind for _, cue in cues} != {"use"}:
                 return None
         hints, target = self.hints(cues), self.facts.managers.get(led.target)
         speaks = target is not None and speaks_of(hints, target)
@@ -372,22 +382,17 @@ class _Resolver(Frame):
                 found = self.places.find(*sought)
                 kept = self._explained(found, before, behind)
         if not kept and not self.places.wanted:
-            cues = [cue for i in (*before, *behind) if isinstance(cue := self.at(i), Cue)]
-            cues.sort(key=lambda cue: not cue.is_verb)
+            cues = sorted((cue for _, cue in (*before, *behind)), key=lambda cue: not cue.is_verb)
             raise Stuck("unread", cues[0].text if cues and found else value.said)
         in_field = bool(mention and mention.field)
         self._offer(value, index, kept, tied=bool(before or behind or mention), in_field=in_field)
 
-    def _explained(
-        self, found: list[Candidate], before: Sequence[int], behind: Sequence[int]
-    ) -> list[Candidate]:
+    def _explained(self, found: list[Candidate], before: Cues, behind: Cues) -> list[Candidate]:
         """Keep the places that the verbs around a value speak of, and take the verbs as placed."""
-        for places, closing in ((before, False), (behind, True)):
-            for index in places:
-                cue = self.segments[index]
+        for cues, closing in ((before, False), (behind, True)):
+            for index, cue in cues:
                 self.used.add(index)
-                if isinstance(cue, Cue):
-                    found = [c for c in found if self.is_explained(cue, c.path, closing=closing)]
+                found = [c for c in found if self.is_explained(cue, c.path, closing=closing)]
         return found
 
     def _offer(
@@ -412,18 +417,19 @@ class _Resolver(Frame):
                 continue
             self.used.add(index)
             if mention.is_subject:
-                self._lead_to_subject(index)
+                # "In which projects", "the density of materials"
+                self.used |= {at for at, cue in self.cues_before(index) if cue.kind in _LEADING}
                 continue
             before = self.at(index - 1)
             counted = self.question.counted == mention.start
             if mention.field and mention.field.type == "boolean":
-                negated = isinstance(before, Mark) and before.kind == "not"
+                negated = self.mark(index - 1) == "not"
                 self.used |= {index - 1} if negated else set()
                 self.explain(self.cues_before(index), mention.path)
                 self.add([Condition(mention.path, "", not negated)])
             elif counted:
                 self._count(mention)
-            elif (missing := self._gap_before(index)) is not None:
+            elif self.mark(index - 1) and (missing := self.gaps.get(index - 2)) is not None:
                 # "Without a departure time and arrival time" goes on.
                 self._add_gap(mention, is_missing=missing)
                 self.gaps[index] = missing
@@ -440,7 +446,7 @@ class _Resolver(Frame):
         A column is shown of the rows that are asked for, and is no answer if those are all.
         """
         is_narrowed = bool(self.conditions or self.out.slots)
-        if mention.field and not is_amount(mention.field) and self.out.asked is None:
+        if mention.field and not is_amount(mention.field) and not self.out.is_figure:
             self.out.asked = Figures((Measure("count_distinct", mention.path, mention.field),))
             return
         if not is_narrowed:
@@ -448,25 +454,10 @@ class _Resolver(Frame):
         self.out.intent = "list"
         self._show(mention)
 
-    def _gap_before(self, index: int) -> bool | None:
-        """Tell what a list of things that are there, or missing, says of the next one."""
-        before = self.at(index - 1)
-        return self.gaps.get(index - 2) if isinstance(before, Mark) else None
-
-    def _lead_to_subject(self, index: int) -> None:
-        """Take the ties before the noun: "in which projects", "the density of materials"."""
-        kinds = {"of", "in", "for", "with", "on"}
-        for position in self.cues_before(index):
-            cue = self.segments[position]
-            if isinstance(cue, Cue) and (cue.kind in kinds or cue.kind in GLUE):
-                self.used.add(position)
-
     def _column(self, index: int, mention: Mention, before: Segment | None) -> None:
         """Show a field or related rows where the question asks to see them, not to filter."""
         is_tied = isinstance(before, Cue) and before.kind not in {"of", "with"}
         amount_held = isinstance(before, Cue) and before.kind == "with" and is_amount(mention.field)
-        if isinstance(before, Cue) and before.text == "by":
-            raise Stuck("calculation", f"by {' '.join(mention.words)}")
         behind = self.at(index + 1)
         is_tied = is_tied or (isinstance(behind, Mention) and behind.is_subject and behind.joined)
         # "Flights a day" is no list of days.

@@ -7,16 +7,19 @@ from providers.offline.english import (
     CALCULATIONS,
     FILLER,
     GLUE,
+    PARTS,
+    RANKED,
     UNITS,
     VERBS,
     same,
     singular,
 )
 from providers.offline.facts import Facts, Field, Manager, Relation
-from providers.offline.figures import Best, By, Figure, Op, Part, figure_at, is_figure
+from providers.offline.figures import Best, By, Figure, Op, Part, figure_at
 from providers.offline.match import (
     absent_if,
     best_field,
+    choice_of,
     hint_score,
     looks_like_code,
     manager_words,
@@ -33,10 +36,7 @@ from providers.offline.parse import (
     Question,
     Word,
 )
-from providers.offline.subject import Subject, is_joined, plain_words
-from providers.offline.terms import PARTS
-
-_LONGEST_NAME = 4
+from providers.offline.subject import LONGEST_NAME, Subject, is_joined, plain_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class _Reader:
             return 1
         if figure and self._is_of_field(position):
             return self._figure(*figure)
-        for length in range(_LONGEST_NAME, 0, -1):
+        for length in range(LONGEST_NAME, 0, -1):
             if self._name(position, length):
                 return length
         if figure:
@@ -165,8 +165,7 @@ class _Reader:
     def _is_ranked(self) -> bool:
         """Tell "by number of flights", where the number matters, from "with number of seats 4"."""
         before = self.found[-1] if self.found else None
-        is_by = isinstance(before, Cue) and before.text == "by"
-        return is_by or isinstance(before, (Best, By, Op))
+        return self._is_grouping() or isinstance(before, (Best, Op))
 
     def _name(self, position: int, length: int) -> bool:
         """Take ``length`` words as a name of the schema, if they are one."""
@@ -200,7 +199,7 @@ class _Reader:
         words = [p for p in self.pieces[position : position + length] if isinstance(p, Word)]
         if any(looks_like_code(word.text) or not word.text.islower() for word in words):
             return 3
-        if any(is_figure(word.lower) for word in words):
+        if any(word.lower in RANKED for word in words):
             # A description with the word "average" does not make it a name.
             return 3
         if isinstance(self.found[-1] if self.found else None, Number):
@@ -256,15 +255,17 @@ class _Reader:
 
     def _word(self, position: int, word: Word) -> None:
         following = self.pieces[position + 1] if position + 1 < len(self.pieces) else None
-        if not word.quoted and word.lower in FILLER:
+        if word.quoted:
+            self._value(word)
+        elif word.lower in FILLER:
             return
-        if not word.quoted and word.lower in CALCULATIONS and word.text.islower():
+        elif word.lower in CALCULATIONS and word.text.islower():
             self.calculation = self.calculation or word.lower
-        elif self._is_part(word):
+        elif self._is_grouping() and singular(word.lower) in PARTS:
             self.found.append(Part(singular(word.lower)))
         elif mention := self._field_beyond(position, word):
             self.found.append(mention)
-        elif not word.quoted and (fields := absent_if(word.lower, self.subject.manager)):
+        elif fields := absent_if(word.lower, self.subject.manager):
             self.found.append(Absent(word.text, fields))
         elif self._is_verb(word, following):
             self.found.append(Cue(word.lower, word.text))
@@ -276,15 +277,11 @@ class _Reader:
         before = self.found[-1] if self.found else None
         return isinstance(before, By) or (isinstance(before, Cue) and before.text == "by")
 
-    def _is_part(self, word: Word) -> bool:
-        """Tell a part of a date that stands where a group is named."""
-        return self._is_grouping() and not word.quoted and singular(word.lower) in PARTS
-
     def _field_beyond(self, position: int, word: Word) -> Mention | None:
         """Read "orders by town", a field of the one related row that has it."""
         figure = figure_at(self.pieces, position + 2)
         is_ranked = not self.found and figure is not None and isinstance(figure[0], Best)
-        if word.quoted or not word.text.islower() or not (is_ranked or self._is_grouping()):
+        if not word.text.islower() or not (is_ranked or self._is_grouping()):
             return None
         found = [
             ((relation.name, named.name), named)
@@ -298,12 +295,12 @@ class _Reader:
 
     def _is_verb(self, word: Word, following: Piece | None) -> bool:
         """Tell a verb or a unit, which only hints at a field, from a value."""
-        if word.quoted or not word.text.islower():
+        if not word.text.islower():
             return False
         before = self.found[-1] if self.found else None
         if word.joined and isinstance(before, Number):
             return True
-        if self._is_choice(word):
+        if any(choice_of(word.lower, field) for field in self.subject.manager.fields):
             return False
         if isinstance(before, Mention) and before.is_subject and word.joined:
             # "Which suppliers deliver the Heat Sink": the word between noun and name.
@@ -318,10 +315,6 @@ class _Reader:
             return True
         participle = word.lower.endswith(("ed", "ing")) or word.lower in GLUE | set(VERBS)
         return participle and isinstance(following, (Cue, Compare, Number))
-
-    def _is_choice(self, word: Word) -> bool:
-        """Tell whether a word is one of the values of a field of choices."""
-        return any(word.lower == c.lower() for f in self.subject.manager.fields for c in f.choices)
 
     def _value(self, word: Word) -> None:
         before = self.found[-1] if self.found else None

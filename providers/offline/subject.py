@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from providers.offline.english import split_name
+from providers.offline.english import ENDS, RANKED, split_name
 from providers.offline.facts import Facts, Manager
-from providers.offline.figures import Best, By, Op, figure_at, is_figure, skip_figures
+from providers.offline.figures import Best, By, Op, figure_at, skip_figures
 from providers.offline.match import best_field, best_level, named_relation, names_manager
 from providers.offline.parse import Compare, Cue, Mark, Number, Piece, Question, Word
-from providers.offline.terms import ENDS
 
-_LONGEST_NAME = 4
+LONGEST_NAME = 4
+"""Words that a name of the schema may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _named(pieces: Sequence[Piece], facts: Facts) -> Iterator[Subject]:
 
 
 def _manager_at(pieces: Sequence[Piece], position: int, facts: Facts) -> Subject | None:
-    for length in range(_LONGEST_NAME, 0, -1):
+    for length in range(LONGEST_NAME, 0, -1):
         words = plain_words(pieces, position, length)
         for manager in facts.managers.values() if words else ():
             if names_manager(words, manager):
@@ -167,7 +167,7 @@ def _measures(pieces: Sequence[Piece]) -> Iterator[list[list[str]]]:
         start = skip_figures(pieces, position)
         while start < len(pieces) and _is_between(pieces[start]):
             start = skip_figures(pieces, start + 1)
-        runs = (plain_words(pieces, start, length) for length in range(_LONGEST_NAME, 0, -1))
+        runs = (plain_words(pieces, start, length) for length in range(LONGEST_NAME, 0, -1))
         if kept := [run for run in runs if run]:
             yield kept
 
@@ -226,6 +226,6 @@ def _subject_by_field(question: Question, facts: Facts) -> Subject | None:
     start = skip_figures(question.pieces)
     for length in (2, 1):
         words = plain_words(question.pieces, start, length)
-        if words and not is_figure(words[0]) and best_field(words, best, least=2):
+        if words and words[0] not in RANKED and best_field(words, best, least=2):
             return Subject(best)
     return None

@@ -7,11 +7,13 @@ and averages at two decimal places.
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
-from providers.offline.asked import Change, Figures, Group, Measure, Rank, is_moment
-from providers.offline.english import MONTH_NAMES
+from providers.offline.asked import Figures, Group, Measure, Rank, is_moment
+from providers.offline.english import MONTH_NAMES, OP_WORDS
 from providers.offline.facts import Field, Page
 from providers.offline.match import NUMERIC, unit_of
 from providers.offline.phrases import (
+    COMPARED,
+    counted,
     described,
     list_rows,
     listed,
@@ -21,24 +23,17 @@ from providers.offline.phrases import (
 )
 from providers.offline.resolve import SHOWN_ROWS
 from providers.offline.steps import Found, columns_of, label, value_of
-from providers.offline.suggest import counted
-from providers.offline.terms import OP_WORDS
 from schema.events import Json, JsonObject
 
 _CENTS = Decimal("0.01")
 
 
-def sums(found: Found) -> str:
+def sums(found: Found, asked: Figures | Rank) -> str:
     """Word the figures that were asked for."""
-    match found.resolved.asked:
-        case Figures(groups=()) as figures:
-            text = _single(found, figures)
-        case Figures() as figures:
-            text = _groups(found, figures)
-        case Rank() as rank:
-            text = _ranked(found, rank)
-        case Change() | None:
-            text = ""
+    if isinstance(asked, Rank):
+        text = _ranked(found, asked)
+    else:
+        text = _groups(found, asked) if asked.groups else _single(found, asked)
     notes = notes_on(found)
     is_list = "\n" in text
     return f"{text}\n{notes.strip()}" if is_list and notes else f"{text}{notes}"
@@ -60,13 +55,12 @@ def _single(found: Found, figures: Figures) -> str:
 
 def _one_value(row: JsonObject, measure: Measure, noun: str, said: str) -> str:
     value = row.get(measure.key)
+    there = f"There {'is' if value == 1 else 'are'} {_amount(value, measure)}"
     if measure.op == "count":
-        verb = "is" if value == 1 else "are"
-        return sentence(f"There {verb} {_amount(value, measure)} {noun}{said}")
+        return sentence(f"{there} {noun}{said}")
     if measure.op == "count_distinct":
-        verb = "is" if value == 1 else "are"
-        values = f"{_amount(value, measure)} different {'value' if value == 1 else 'values'}"
-        return sentence(f"There {verb} {values} of {label(measure.path)} among {noun}{said}")
+        values = f"different {'value' if value == 1 else 'values'} of {label(measure.path)}"
+        return sentence(f"{there} {values} among {noun}{said}")
     name = label(measure.path)
     if value is None:
         return (
@@ -113,7 +107,9 @@ def _winner(found: Found, figures: Figures) -> str:
     noun, by = counted(found.resolved.noun, 2), listed([_name(g) for g in figures.groups])
     said = described(found.conditions)
     value = _amount(best, measure)
-    what = noun if measure.op == "count" else _ranked_name(measure, figures.said)
+    # "The longest dep_delay" needs no second superlative.
+    named = label(measure.path) if measure.op in {"max", "min"} else _named(measure)
+    what = noun if measure.op == "count" else named
     value = (
         f"{value} {counted(found.resolved.noun, _count(best))}" if measure.op == "count" else value
     )
@@ -121,8 +117,8 @@ def _winner(found: Found, figures: Figures) -> str:
     if len(tied) == 1:
         first = _key(tied[0], figures)
         return f"The {by} with the {figures.said} {what}{of} is {first}, with {value}."
-    number = f"more than {len(tied) - 1}" if len(tied) < page.total_count else f"{len(tied)}"
-    number = number if len(tied) == len(page.data) else f"{len(tied)}"
+    is_cut = len(tied) == len(page.data) < page.total_count
+    number = f"more than {len(tied) - 1}" if is_cut else f"{len(tied)}"
     lines = [f"- {_key(row, figures)}" for row in tied[:SHOWN_ROWS]]
     head = f"These {number} tie as the {by} with the {figures.said} {what}{of}, {value}:"
     return "\n".join((head, *lines))
@@ -198,8 +194,7 @@ def _having(figures: Figures) -> str:
     having = figures.having
     if not having:
         return ""
-    words = {"gt": "over", "gte": "of at least", "lt": "under", "lte": "of at most", "": "of"}
-    return f", where it is {words[having.lookup]} {having.said}".replace("is of", "is")
+    return f", where it is {COMPARED[having.lookup]} {having.said}".replace("is of", "is")
 
 
 # --- ranked rows ----------------------------------------------------------------------------------
@@ -226,6 +221,7 @@ def _ranked(found: Found, rank: Rank) -> str:
 def _ranking(found: Found, rank: Rank, noun: str, said: str) -> tuple[str, list[JsonObject], int]:
     """Return the sentence, the rows to list, and how many there are of them."""
     page, name = found.page, label(rank.path)
+    ranked = f"{'and' if said else 'with'} the {rank.said} {name}"
     if rank.top is None:
         way = "highest first" if rank.descending else "lowest first"
         many = f"There {'is' if page.total_count == 1 else 'are'} {page.total_count:,}"
@@ -236,15 +232,13 @@ def _ranking(found: Found, rank: Rank, noun: str, said: str) -> tuple[str, list[
         tied = [row for row in page.data if value_of(row, rank.path) == best]
         count = found.tied or len(tied)
         noun = counted(found.resolved.noun, count)
-        link = " and the" if said else " with the"
         value = _amount(best, Measure("max", rank.path, rank.field))
         verb = "is" if count == 1 else "are"
-        return f"There {verb} {count:,} {noun}{said}{link} {rank.said} {name}, {value}", tied, count
+        return f"There {verb} {count:,} {noun}{said} {ranked}, {value}", tied, count
     rows = page.data[: min(rank.top, SHOWN_ROWS)]
-    link = " and the" if said else " with the"
-    which = f"This is the one {found.resolved.noun}"
-    which = f"These are the {len(rows)} {noun}" if len(rows) > 1 else which
-    head = f"{which}{said}{link} {rank.said} {name}{_limit(rank.top)}"
+    one = f"This is the one {found.resolved.noun}"
+    which = f"These are the {len(rows)} {noun}" if len(rows) > 1 else one
+    head = f"{which}{said} {ranked}{_limit(rank.top)}"
     if rank.top == len(rows) < len(page.data) and value_of(rows[-1], rank.path) == value_of(
         page.data[len(rows)], rank.path
     ):
@@ -264,11 +258,6 @@ def _named(measure: Measure, noun: str = "rows") -> str:
     if measure.op == "count":
         return f"number of {noun}"
     return f"{OP_WORDS[measure.op]} {label(measure.path)}"
-
-
-def _ranked_name(measure: Measure, said: str) -> str:
-    """Name what groups are ranked by; "the longest dep_delay" needs no second superlative."""
-    return label(measure.path) if measure.op in {"max", "min"} and said else _named(measure)
 
 
 def _amount(value: Json, measure: Measure) -> str:

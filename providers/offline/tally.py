@@ -21,21 +21,19 @@ from providers.offline.columns import (
     field_of,
     field_of_related,
     group_of,
-    is_amount,
     is_link,
+    is_reckoned,
     own_field,
     parts_of_date,
 )
-from providers.offline.english import VERBS, singular
+from providers.offline.english import ANY_MEASURE, ENDS, VERBS, singular
 from providers.offline.facts import Field
 from providers.offline.figures import Best, By, Direction, Op, Part
 from providers.offline.frame import Frame, Stuck
-from providers.offline.heads import Heads, is_whole
 from providers.offline.match import NUMERIC, TEMPORAL, hint_score, unit_of
 from providers.offline.parse import Compare, Cue, Mark, Number
-from providers.offline.ranking import Read, Top, change_of, conclusion
+from providers.offline.ranking import Heads, Read, Top, change_of, conclusion, is_whole
 from providers.offline.segment import Absent, Mention, Value
-from providers.offline.terms import ANY_MEASURE, ENDS
 
 
 class Tally:
@@ -74,7 +72,7 @@ class Tally:
             return True
         if not isinstance(here, Cue) or here.text.lower() != "by":
             return False
-        if isinstance(following, (Part, Op)) or _is_count(following):
+        if isinstance(following, (Part, Op)) or self.frame.mark(index + 1) == "count":
             return True
         behind = self.frame.at(index + 2)
         is_held = isinstance(behind, (Value, Number)) and behind.joined
@@ -103,11 +101,11 @@ class Tally:
             self.frame.used.add(behind)
             top.count, behind = int(number.value), behind + 1
         is_count = best.is_count
-        if _is_count(self.frame.at(behind)):
+        if self.frame.mark(behind) == "count":
             self.frame.used.add(behind)
             is_count, behind = True, behind + 1
         self._of_best(top, behind, is_count=is_count)
-        if isinstance(tie := self.frame.at(index - 1), Cue) and tie.kind == "with":
+        if self.frame.tie(index - 1) == "with":
             self.frame.used.add(index - 1)
 
     def _of_best(self, top: Top, at: int, *, is_count: bool) -> None:
@@ -152,9 +150,7 @@ class Tally:
 
     def _refuse_others(self, best: Best, at: int) -> None:
         """Refuse "flights of the oldest plane": it is not the flights that are ranked."""
-        while isinstance(self.frame.at(at), (Value, Absent)):
-            at += 1
-        found = self.frame.mention(at)
+        found = self._noun_from(at)
         if found and not found.is_subject and found.joined:
             raise Stuck("calculation", f"{best.text} {' '.join(found.words)}")
 
@@ -168,10 +164,14 @@ class Tally:
 
     def _leads_to_subject(self, at: int) -> bool:
         """Tell "most flights" and "most cancelled flights"."""
+        found = self._noun_from(at)
+        return found is not None and found.is_subject
+
+    def _noun_from(self, at: int) -> Mention | None:
+        """Return what is mentioned at a place, or behind the words there that describe it."""
         while isinstance(self.frame.at(at), (Value, Absent)):
             at += 1
-        found = self.frame.at(at)
-        return isinstance(found, Mention) and found.is_subject
+        return self.frame.mention(at)
 
     def _ranks_by(self, mention: Mention, best: Best) -> bool:
         """Tell "longest delay" from "top five manufacturers"."""
@@ -193,7 +193,7 @@ class Tally:
             raise Stuck("calculation", op.text)
         self.read_.having_at = self.read_.having_at or index
         self.frame.used.add(index)
-        while isinstance(self.frame.at(at), (Op, Mark)) or self._is_tie(at):
+        while isinstance(self.frame.at(at), (Op, Mark)) or self.frame.tie(at) == "of":
             segment = self.frame.at(at)
             if isinstance(segment, Mark) and segment.kind not in {"and", "count"}:
                 break
@@ -209,16 +209,14 @@ class Tally:
             return []
         if target is None:
             at = self._counted(index, ops)
-        found = self._fields_at(at, ops)
-        return [Measure(o.op, path, f) for path, f in found for o in ops]
+        return self._measures_at(at, ops)
 
     def _counted(self, index: int, ops: Sequence[Op]) -> int:
         """Find the field in "how many seats do planes have on average"."""
         counted = self.frame.question.counted
         for at, found in enumerate(self.frame.segments):
             if isinstance(found, Mention) and found.start == counted and not found.is_subject:
-                before = self.frame.at(index - 1)
-                if isinstance(before, Cue) and before.kind == "with":
+                if self.frame.tie(index - 1) == "with":
                     self.frame.used.add(index - 1)
                 return at
         raise Stuck("calculation", ops[0].text)
@@ -232,14 +230,10 @@ class Tally:
             return []
         behind = self.frame.at(at + 1)
         if isinstance(behind, Mention) and behind.field and behind.joined:
-            return [Measure(o.op, path, f) for path, f in self._fields_at(at + 1, ops) for o in ops]
+            return self._measures_at(at + 1, ops)
         raise Stuck("calculation", ops[0].text)
 
-    def _is_tie(self, at: int) -> bool:
-        found = self.frame.at(at)
-        return isinstance(found, Cue) and found.kind == "of"
-
-    def _fields_at(self, at: int, ops: Sequence[Op]) -> list[tuple[tuple[str, ...], Field]]:
+    def _measures_at(self, at: int, ops: Sequence[Op]) -> list[Measure]:
         target = self.frame.at(at)
         if isinstance(target, Value):
             found = [field_of_related(self.frame, target, ops[0])]
@@ -257,14 +251,15 @@ class Tally:
             found.append(self._measured_field(more, ops))
             self.heads.take(at + 2)
             at += 2
-        self._having(at + 1, Measure(ops[0].op, *found[0]))
-        return found
+        measures = [Measure(o.op, path, f) for path, f in found for o in ops]
+        self._having(at + 1, measures[0])
+        return measures
 
     def _take_end(self, at: int) -> None:
         """Take "of parts", where each row to measure is of one part in one project."""
         end = self.frame.mention(at + 1)
         is_end = end is not None and not end.field and len(end.path) == 1 and not end.rivals
-        if is_end and self._is_tie(at) and is_link(self.frame.manager):
+        if is_end and self.frame.tie(at) == "of" and is_link(self.frame.manager):
             self.frame.used |= {at, at + 1}
 
     def _measured_field(self, mention: Mention, ops: Sequence[Op]) -> tuple[tuple[str, ...], Field]:
@@ -319,7 +314,7 @@ class Tally:
         is_sort = isinstance(by, By) and by.is_sort
         self.frame.used.add(index)
         at = index + 1
-        if _is_count(self.frame.at(at)):
+        if self.frame.mark(at) == "count":
             self.frame.used.add(at)
             if not self._leads_to_subject(at + 1):
                 raise Stuck("calculation", "number of")
@@ -349,22 +344,20 @@ class Tally:
         named = self.frame.mention(index - 1)
         if named and self.read_.groups and named.path == self.read_.groups[-1].path:
             self.frame.used.add(index - 1)
-        for at in self.frame.cues_before(index):
-            cue = self.frame.segments[at]
-            if self.read_.groups and isinstance(cue, Cue):
-                if self.frame.is_explained(cue, self.read_.groups[-1].path):
-                    self.frame.used.add(at)
+        for at, cue in self.frame.cues_before(index):
+            if self.read_.groups and self.frame.is_explained(cue, self.read_.groups[-1].path):
+                self.frame.used.add(at)
 
     def _by_one(self, at: int, *, is_sort: bool) -> None:
         target = self.frame.at(at)
         if isinstance(target, Part):
             self.frame.used.add(at)
-            of, date = self._is_tie(at + 1), self.frame.mention(at + 2)
+            of, date = self.frame.tie(at + 1) == "of", self.frame.mention(at + 2)
             is_named = of and date and date.field and date.field.type in TEMPORAL
             self.frame.used |= {at + 1, at + 2} if is_named else set()
             named = date.path[-1] if is_named and date else ""
             self.read_.groups += parts_of_date(self.frame, target.name, named)
-        elif isinstance(target, Mention) and is_amount(self.frame, target):
+        elif isinstance(target, Mention) and target.field and is_reckoned(self.frame, target.field):
             path, found = field_of(self.frame, target, ordered=True)
             self.heads.take(at)
             self._by_amount(at, Measure("max", path, found), is_sort=is_sort)
@@ -425,7 +418,3 @@ def _fits(best: Best, found: Field) -> bool:
 
 def _said(segment: Value | Cue) -> str:
     return segment.said if isinstance(segment, Value) else segment.text.lower()
-
-
-def _is_count(segment: object) -> bool:
-    return isinstance(segment, Mark) and segment.kind == "count"

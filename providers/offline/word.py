@@ -6,11 +6,22 @@ reader sees how the question was understood.
 
 from collections.abc import Iterable
 
+from providers.offline.asked import Figures, Rank
 from providers.offline.english import plural, same, split_name
 from providers.offline.facts import Facts
 from providers.offline.frame import Problem
 from providers.offline.match import best_field, is_code_field, manager_words, name_field
-from providers.offline.phrases import described, list_rows, listed, notes_on, sentence, some
+from providers.offline.phrases import (
+    counted,
+    described,
+    examples,
+    list_rows,
+    listed,
+    notes_on,
+    noun_of,
+    sentence,
+    some,
+)
 from providers.offline.probe import Missed
 from providers.offline.resolve import Resolved
 from providers.offline.steps import (
@@ -23,7 +34,6 @@ from providers.offline.steps import (
     columns_of,
     label,
 )
-from providers.offline.suggest import counted, examples, noun_of
 from providers.offline.sums import sums
 from schema.events import JsonObject
 
@@ -47,10 +57,10 @@ def word(outcome: Outcome, facts: Facts) -> str:
     match outcome:
         case Found() if outcome.taken and outcome.is_nothing:
             return _found_by_part(outcome, facts)
-        case Found(resolved=Resolved(asked=None)):
-            return _found(outcome)
+        case Found(resolved=Resolved(asked=Figures() | Rank() as asked)):
+            return sums(outcome, asked)
         case Found():
-            return sums(outcome)
+            return _found(outcome)
         case NotThere():
             return _not_there(outcome, facts)
         case LookedUp():
@@ -171,11 +181,8 @@ def _trouble(trouble: Trouble, facts: Facts) -> str:
     noun = counted(resolved.noun, 2) if resolved else "records"
     if problem.kind == "lost":
         return f"{_lost(problem.word, facts)} {_offer(facts)} {_WHO}{examples(facts)}"
-    fields = (
-        _fields(resolved)
-        if problem.kind in {"unclear", "unknown", "unrelated", "measure", "unmeasured", "ungrouped"}
-        else ""
-    )
+    is_of_field = problem.kind in {"unclear", "unrelated", "measure", "unmeasured", "ungrouped"}
+    fields = _fields(resolved) if resolved and is_of_field else ""
     return f"{_why(problem, noun)}{fields}{examples(facts, resolved)}"
 
 
@@ -236,15 +243,12 @@ def _why(problem: Problem, noun: str) -> str:
         + (f", which is {listed(options[1:], 'or')}." if options[1:] else "."),
         "date": f'I see no way to look for "{said}" in {noun} as a date.',
         "unclear": f'I don\'t see which field "{said}" belongs to.',
-        "unknown": f'I don\'t see which field "{said}" belongs to.',
         "unrelated": f"There is no relation from {noun} to {said}.",
     }
     return reasons[problem.kind]
 
 
-def _fields(resolved: Resolved | None) -> str:
-    if resolved is None:
-        return ""
+def _fields(resolved: Resolved) -> str:
     manager = resolved.subject
     names = [f.name for f in manager.fields] + [r.name for r in manager.relations]
     return f" {counted(resolved.noun, 2).capitalize()} have {listed(names)}." if names else ""

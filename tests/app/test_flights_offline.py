@@ -33,22 +33,10 @@ COUNTED: list[tuple[str, str, str]] = [
     ("airlines on record", "airline", "There are {:,} airlines:"),
     ("which airlines do we have on record?", "airline", "There are {:,} airlines:"),
     ("name of carrier B6", "airline WHERE carrier = 'B6'", "There is {:,} carrier with"),
-    ("flights from LGA", "flight WHERE origin = 'LGA'", "There are {:,} flights with origin LGA:"),
-    (
-        "flights from JFK to LAX",
-        "flight WHERE origin = 'JFK' AND dest = 'LAX'",
-        "There are {:,} flights with origin JFK and dest LAX:",
-    ),
     (
         "how many flights went from JFK to LAX",
         "flight WHERE origin = 'JFK' AND dest = 'LAX'",
         "There are {:,} flights with origin JFK and dest LAX.",
-    ),
-    ("flights in July", "flight WHERE month = 7", "There are {:,} flights with month July:"),
-    (
-        "flights without a departure time",
-        "flight WHERE dep_time IS NULL",
-        "There are {:,} flights without dep_time:",
     ),
     (
         "how many flights were cancelled?",
@@ -69,10 +57,7 @@ COUNTED: list[tuple[str, str, str]] = [
 async def test_rows_are_counted_as_sql_counts_them(
     tower: Desk, question: str, rows: str, said: str
 ) -> None:
-    asked = await tower.ask(question)
-    [(count,)] = tower.sql(f"SELECT count(*) FROM {rows}")
-    total = asked.table[0][0] if asked.tool == "aggregate" else asked.result["total_count"]
-    assert total == count
+    asked, count = await tower.ask_count(rows, question)
     assert asked.headline.startswith(said.format(count))
 
 
@@ -316,7 +301,7 @@ LAGUARDIA = "and from LaGuardia?"
 async def test_and_from_laguardia(
     tower: Desk, earlier: tuple[str, ...], statement: str, said: str
 ) -> None:
-    asked = await tower.ask(LAGUARDIA, *earlier)
+    asked = await tower.ask(*earlier, LAGUARDIA)
     [(value,)] = tower.sql(statement)
     assert asked.table == [(value,)]
     assert said.format(value) in asked.text
@@ -347,21 +332,19 @@ async def test_and_from_laguardia(
         ),
         (("How many flights are there?", "and airlines?"), "airline"),
         (("airports above 8,000 feet", "and above 7,000 feet?"), "airport WHERE alt > 7000"),
-        (("planes built before 1960", "and before 1970?", "thanks"), ""),
         (("flights from LGA", "show more"), "flight WHERE origin = 'LGA'"),
     ],
 )
 async def test_what_is_new_takes_the_place_of_what_was_said_of_the_same(
     tower: Desk, chain: tuple[str, ...], rows: str
 ) -> None:
-    *earlier, question = chain
-    asked = await tower.ask(question, *earlier)
-    if not rows:
-        assert asked.text == "You're welcome."
-        return
-    [(count,)] = tower.sql(f"SELECT count(*) FROM {rows}")
-    assert asked.result["total_count"] == count
+    asked, count = await tower.ask_count(rows, *chain)
     assert f"{count:,} " in asked.headline
+
+
+async def test_thanks_lean_on_nothing(tower: Desk) -> None:
+    asked = await tower.ask("planes built before 1960", "and before 1970?", "thanks")
+    assert asked.text == "You're welcome."
 
 
 @pytest.mark.parametrize(
@@ -391,13 +374,12 @@ async def test_what_is_new_takes_the_place_of_what_was_said_of_the_same(
 async def test_a_figure_goes_on_with_something_else_in_it(
     tower: Desk, chain: tuple[str, ...], statement: str
 ) -> None:
-    *earlier, question = chain
-    asked = await tower.ask(question, *earlier)
+    asked = await tower.ask(*chain)
     assert asked.table == tower.sql(statement)[: SHOWN + 1]
 
 
 async def test_more_rows_follow_those_that_were_shown(tower: Desk) -> None:
-    asked = await tower.ask("more", "flights from LGA", "show more")
+    asked = await tower.ask("flights from LGA", "show more", "more")
     rows = tower.sql("SELECT id FROM flight WHERE origin = 'LGA' ORDER BY id LIMIT 20 OFFSET 40")
     assert [line.split(":")[0] for line in asked.lines] == [f"- id {number}" for (number,) in rows]
 
@@ -416,16 +398,14 @@ async def test_more_rows_follow_those_that_were_shown(tower: Desk) -> None:
 async def test_what_cannot_be_followed_is_named(
     tower: Desk, chain: tuple[str, ...], word: str
 ) -> None:
-    *earlier, question = chain
-    asked = await tower.ask(question, *earlier)
+    asked = await tower.ask(*chain)
     assert word in asked.headline
     assert "\nYou could ask:\n- " in asked.text
 
 
 async def test_a_part_that_was_refused_is_left_out_of_what_follows(tower: Desk) -> None:
-    asked = await tower.ask("and in July?", "flights from JFK", "and from Zorb?")
-    [(count,)] = tower.sql("SELECT count(*) FROM flight WHERE origin = 'JFK' AND month = 7")
-    assert asked.result["total_count"] == count
+    chain = ("flights from JFK", "and from Zorb?", "and in July?")
+    await tower.ask_count("flight WHERE origin = 'JFK' AND month = 7", *chain)
 
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -476,7 +456,7 @@ async def test_a_figure_that_is_not_understood_is_refused_in_words(
 async def test_a_ranking_that_names_its_rows_leans_on_nothing(
     tower: Desk, question: str, headline: str
 ) -> None:
-    said = await tower.ask(question, "How many flights from JFK?")
+    said = await tower.ask("How many flights from JFK?", question)
     assert said.headline.startswith(headline)
 
 
@@ -513,8 +493,8 @@ async def test_two_questions_at_once_are_not_answered_by_half(tower: Desk, quest
 async def test_two_letters_are_no_part_of_a_name(tower: Desk) -> None:
     said = await tower.ask("How many flights to LA?")
     assert said.headline.startswith('I found no "LA" in ')
-    said = await tower.ask("How many airports have a name containing LA?")
-    [(count,)] = tower.sql("SELECT count(*) FROM airport WHERE name LIKE '%LA%'")
+    question = "How many airports have a name containing LA?"
+    said, count = await tower.ask_count("airport WHERE name LIKE '%LA%'", question)
     assert f"{count:,} airports" in said.text
 
 

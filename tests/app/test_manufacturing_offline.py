@@ -15,22 +15,20 @@ async def factory(manufacturing_url: str) -> AsyncGenerator[Desk]:
         yield desk
 
 
-OF_MATERIAL = "FROM part p JOIN material m ON m.id = p.material_id"
-OF_SUPPLIER = "FROM part p JOIN supplier s ON s.id = p.supplier_id"
+OF_MATERIAL = "part p JOIN material m ON m.id = p.material_id"
+OF_SUPPLIER = "part p JOIN supplier s ON s.id = p.supplier_id"
 OF_PROJECT = (
-    "FROM projectpart l JOIN project j ON j.id = l.project_id AND NOT confidential"
+    "projectpart l JOIN project j ON j.id = l.project_id AND NOT confidential"
     " JOIN part p ON p.id = l.part_id"
 )
 
 COUNTED: list[tuple[str, str]] = [
-    ("which suppliers are there?", "FROM supplier"),
-    ("steel parts", f"{OF_MATERIAL} WHERE m.name = 'Steel'"),
-    ("parts that cost more than 100 euros", "FROM part WHERE price + 0 > 100"),
-    ("how many parts have no supplier?", "FROM part WHERE supplier_id IS NULL"),
-    ("active projects", "FROM project WHERE status = 'active' AND NOT confidential"),
+    ("which suppliers are there?", "supplier"),
+    ("parts that cost more than 100 euros", "part WHERE price + 0 > 100"),
+    ("active projects", "project WHERE status = 'active' AND NOT confidential"),
     (
         "which projects use rubber parts?",
-        f"FROM (SELECT DISTINCT j.id {OF_PROJECT} JOIN material m ON m.id = p.material_id"
+        f"(SELECT DISTINCT j.id FROM {OF_PROJECT} JOIN material m ON m.id = p.material_id"
         " WHERE m.name = 'Rubber')",
     ),
 ]
@@ -38,13 +36,12 @@ COUNTED: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("question", "rows"), COUNTED)
 async def test_rows_are_counted_as_sql_counts_them(factory: Desk, question: str, rows: str) -> None:
-    asked = await factory.ask(question)
-    [(count,)] = factory.sql(f"SELECT count(*) {rows}")
-    assert asked.result["total_count"] == count
+    asked, count = await factory.ask_count(rows, question)
     assert asked.headline.startswith(f"There are {count} ")
 
 
-AVERAGE = f"SELECT round(avg(p.price), 2) {OF_MATERIAL} WHERE m.name = 'Steel'"
+AVERAGE = f"SELECT round(avg(p.price), 2) FROM {OF_MATERIAL} WHERE m.name = 'Steel'"
+ROUNDED = "round(avg(p.price) + 1e-9, 2)"
 
 VALUES: list[tuple[str, str, str]] = [
     ("average price of steel parts", AVERAGE, "Steel is {:.2f} euros."),
@@ -56,7 +53,7 @@ VALUES: list[tuple[str, str, str]] = [
     ("how many different cities are there?", "SELECT count(DISTINCT city) FROM supplier", "{}"),
     (
         "average density of parts",
-        f"SELECT round(avg(density), 2) {OF_MATERIAL}",
+        f"SELECT round(avg(density), 2) FROM {OF_MATERIAL}",
         "average material density of parts is {:.2f} grams per cubic centimetre.",
     ),
     (
@@ -80,7 +77,7 @@ async def test_a_value_is_that_of_sql(
 GROUPED: list[tuple[str, str, str]] = [
     (
         "parts per material",
-        f"SELECT m.name, count(*) {OF_MATERIAL} GROUP BY 1 ORDER BY 2 DESC, 1",
+        f"SELECT m.name, count(*) FROM {OF_MATERIAL} GROUP BY 1 ORDER BY 2 DESC, 1",
         "{} parts",
     ),
     (
@@ -96,32 +93,33 @@ GROUPED: list[tuple[str, str, str]] = [
     ),
     (
         "materials by average price of parts",
-        f"SELECT m.name, round(avg(p.price) + 1e-9, 2) {OF_MATERIAL} GROUP BY 1 ORDER BY 2 DESC",
+        f"SELECT m.name, {ROUNDED} FROM {OF_MATERIAL} GROUP BY 1 ORDER BY 2 DESC",
         "{:.2f} euros",
     ),
     (
         "parts per city",
-        f"SELECT city, count(*) {OF_SUPPLIER} GROUP BY 1 ORDER BY 2 DESC, 1",
+        f"SELECT city, count(*) FROM {OF_SUPPLIER} GROUP BY 1 ORDER BY 2 DESC, 1",
         "{} parts",
     ),
     (
         "parts per project",
-        f"SELECT j.name, count(*) {OF_PROJECT} GROUP BY 1 ORDER BY 2 DESC, 1",
+        f"SELECT j.name, count(*) FROM {OF_PROJECT} GROUP BY 1 ORDER BY 2 DESC, 1",
         "{} parts",
     ),
     (
         "total quantity of project parts per project",
-        f"SELECT j.name, sum(quantity) {OF_PROJECT} GROUP BY 1 ORDER BY 2 DESC, 1",
+        f"SELECT j.name, sum(quantity) FROM {OF_PROJECT} GROUP BY 1 ORDER BY 2 DESC, 1",
         "{}",
     ),
     (
         "materials with more than 5 parts",
-        f"SELECT m.name, count(*) {OF_MATERIAL} GROUP BY 1 HAVING count(*) > 5 ORDER BY 2 DESC",
+        f"SELECT m.name, count(*) FROM {OF_MATERIAL} GROUP BY 1"
+        " HAVING count(*) > 5 ORDER BY 2 DESC",
         "{} parts",
     ),
     (
         "materials with an average part price over 50 euros",
-        f"SELECT m.name, round(avg(p.price) + 1e-9, 2) {OF_MATERIAL} GROUP BY 1"
+        f"SELECT m.name, {ROUNDED} FROM {OF_MATERIAL} GROUP BY 1"
         " HAVING avg(p.price) > 50 ORDER BY 2 DESC",
         "{:.2f} euros",
     ),
@@ -153,11 +151,11 @@ RANKED: list[tuple[str, str]] = [
     ("densest material", "SELECT name FROM material ORDER BY density + 0 DESC LIMIT 1"),
     (
         "the most expensive part from Osaka",
-        f"SELECT p.name {OF_SUPPLIER} WHERE city = 'Osaka' ORDER BY price + 0 DESC LIMIT 1",
+        f"SELECT p.name FROM {OF_SUPPLIER} WHERE city = 'Osaka' ORDER BY price + 0 DESC LIMIT 1",
     ),
     (
         "steel parts sorted by price",
-        f"SELECT p.name {OF_MATERIAL} WHERE m.name = 'Steel' ORDER BY price + 0",
+        f"SELECT p.name FROM {OF_MATERIAL} WHERE m.name = 'Steel' ORDER BY price + 0",
     ),
     (
         "parts sorted by stock, highest first",
@@ -175,12 +173,17 @@ async def test_rows_are_ranked_as_sql_ranks_them(
     assert [line[2:].split(": ")[0] for line in asked.lines] == names
 
 
-async def test_groups_that_share_the_first_place_are_all_named(factory: Desk) -> None:
-    asked = await factory.ask("which supplier has the most parts?")
-    rows = factory.sql(f"SELECT s.name, count(*) {OF_SUPPLIER} GROUP BY 1 ORDER BY 2 DESC, 1")
+@pytest.mark.parametrize(("head", "column"), [("supplier", "s.name"), ("supplier city", "city")])
+async def test_groups_that_share_the_first_place_are_all_named(
+    factory: Desk, head: str, column: str
+) -> None:
+    asked = await factory.ask(f"which {head} has the most parts?")
+    rows = factory.sql(
+        f"SELECT {column}, count(*) FROM {OF_SUPPLIER} GROUP BY 1 ORDER BY 2 DESC, 1"
+    )
     first = [name for name, count in rows if count == rows[0][1]]
     assert asked.text.splitlines() == [
-        f"These {len(first)} tie as the supplier with the most parts, {rows[0][1]} parts:",
+        f"These {len(first)} tie as the {head} with the most parts, {rows[0][1]} parts:",
         *(f"- {name}" for name in first),
     ]
 
@@ -202,14 +205,14 @@ LEANING: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         ("which projects use aluminum parts?", "which of them are active?"),
-        f"FROM (SELECT DISTINCT j.id {OF_PROJECT} JOIN material m ON m.id = p.material_id"
+        f"(SELECT DISTINCT j.id FROM {OF_PROJECT} JOIN material m ON m.id = p.material_id"
         " WHERE m.name = 'Aluminum' AND status = 'active')",
     ),
     (
         ("parts that cost over 100 euros", "and under 1 euro?"),
-        "FROM part WHERE price + 0 < 1",
+        "part WHERE price + 0 < 1",
     ),
-    (("how many parts are there?", "and suppliers?"), "FROM supplier"),
+    (("how many parts are there?", "and suppliers?"), "supplier"),
 ]
 
 
@@ -217,21 +220,18 @@ LEANING: list[tuple[tuple[str, ...], str]] = [
 async def test_a_question_leans_on_the_one_before(
     factory: Desk, chain: tuple[str, ...], rows: str
 ) -> None:
-    *earlier, question = chain
-    asked = await factory.ask(question, *earlier)
-    [(count,)] = factory.sql(f"SELECT count(*) {rows}")
-    assert asked.result["total_count"] == count
+    asked, count = await factory.ask_count(rows, *chain)
     assert f" {count} " in asked.headline
 
 
 async def test_figures_of_what_was_found(factory: Desk) -> None:
     earlier = "parts made of steel"
-    asked = await factory.ask("what is their average price?", earlier)
+    asked = await factory.ask(earlier, "what is their average price?")
     [(value,)] = factory.sql(AVERAGE)
     assert f"with material Steel is {value:.2f} euros." in asked.headline
-    asked = await factory.ask("the cheapest?", earlier)
+    asked = await factory.ask(earlier, "the cheapest?")
     assert asked.lines == ["- Flat Washer M8: price 0.03, material Steel, stock 20000"]
-    asked = await factory.ask("and by supplier?", "average price of parts")
+    asked = await factory.ask("average price of parts", "and by supplier?")
     assert asked.headline == "This is the average price of parts by supplier, highest first:"
 
 

@@ -1,27 +1,14 @@
 """Figures on a schema whose names are words for figures, and with no column for months."""
 
-from collections.abc import AsyncGenerator
-from pathlib import Path
 from random import Random
 
-import orders
 import pytest
-import pytest_asyncio
-from desk import Desk, open_desk
+from desk import Desk
 
 from providers.offline.facts import MAX_CALLS
 from providers.offline.figures import Best, By, Direction, Op, figure_at
 from providers.offline.match import is_kin
 from providers.offline.parse import parse
-from schema.reads import prepare_database
-
-
-@pytest_asyncio.fixture
-async def shop(tmp_path: Path) -> AsyncGenerator[Desk]:
-    url = f"sqlite+aiosqlite:///{tmp_path / 'orders.db'}"
-    await prepare_database(orders.managers, url)
-    async with open_desk(orders.managers, url) as desk:
-        yield desk
 
 
 @pytest.mark.parametrize(
@@ -45,6 +32,8 @@ async def shop(tmp_path: Path) -> AsyncGenerator[Desk]:
         ("orders before 2024", "There are 2 orders with placed_on before 2024:"),
         ("orders after July 2023", "There are 3 orders with placed_on from the end of July 2023:"),
         ("orders until 2023", "There are 2 orders with placed_on before the end of 2023:"),
+        ("orders on 2024-07-30", "There is 1 order with placed_on 2024-07-30:"),
+        ("orders on 2023-02-30", 'I see no way to look for "2023-02-30" in orders as a date.'),
         ("total of orders in July", "There are 2 orders with placed_on in July:"),
         ("order 3", "There is 1 order with id 3:"),
         ("order with the highest rank", "There is 1 order with the highest rank, 9:"),

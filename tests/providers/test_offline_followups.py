@@ -1,31 +1,19 @@
 """Questions that lean on earlier ones: which, for how long, and what the answer says of it."""
 
-from collections.abc import AsyncGenerator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-import orders
 import orjson
 import pytest
-import pytest_asyncio
-from desk import Asked, Desk, open_desk
+from desk import Asked, Desk
 
 from providers.base import Message, ToolCallEvent
-from providers.offline.facts import MAX_CALLS, earlier_questions
-from providers.offline.leaning import Said, read_question
+from providers.offline.facts import MAX_CALLS, Said, earlier_questions
+from providers.offline.follow import read_question
 from providers.offline.parse import parse
 from schema.events import JsonObject
-from schema.reads import prepare_database
 
 _WINDOW = 2
 """How many turns are shown besides the current one; a chain is longer."""
-
-
-@pytest_asyncio.fixture
-async def shop(tmp_path: Path) -> AsyncGenerator[Desk]:
-    url = f"sqlite+aiosqlite:///{tmp_path / 'orders.db'}"
-    await prepare_database(orders.managers, url)
-    async with open_desk(orders.managers, url) as desk:
-        yield desk
 
 
 async def talk(desk: Desk, questions: Sequence[str]) -> Asked:
