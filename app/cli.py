@@ -106,7 +106,7 @@ def demo(
     _prepare_demo(name, managers, settings)
     session_secret(settings, warn=lambda _: None)  # in a demo it needs no thought
     rehearsed = asyncio.run(rehearse(managers, settings))
-    typer.echo(welcome(name, settings, host, port, _demo_file(name)))
+    _print(welcome(name, settings, host, port, _demo_file(name)))
     run_server(rehearsed.app, settings, host=host, port=port)
 
 
@@ -299,7 +299,7 @@ def show_settings() -> None:
 
     Example: frontdesk settings | grep TIMEOUT
     """
-    _print(settings_reference().removesuffix("\n"))
+    _print(settings_reference())
 
 
 @cli.command("errors")
@@ -308,7 +308,7 @@ def show_errors() -> None:
 
     Example: frontdesk errors | grep try_again
     """
-    _print(errors_reference().removesuffix("\n"))
+    _print(errors_reference())
 
 
 @cli.command("events")
@@ -317,7 +317,7 @@ def show_events() -> None:
 
     Example: frontdesk events | less
     """
-    _print(events_reference().removesuffix("\n"))
+    _print(events_reference())
 
 
 @cli.command()
@@ -333,7 +333,9 @@ def openapi(
     Example: frontdesk openapi --check
     """
     contract = _contract()
-    stale = [path for path, text in contract.items() if not _is_current(path, text)]
+    stale = [
+        path for path, text in contract.items() if not (path.is_file() and path.read_text() == text)
+    ]
     if check and stale:
         Screen().fail(_difference(stale))
         raise typer.Exit(1)
@@ -437,21 +439,17 @@ def _difference(stale: list[Path]) -> str:
 
 
 def _print(shown: RenderableType) -> None:
-    """Write to standard output: a text as it is, all else as a terminal draws it."""
+    """Write to standard output: a text in whole lines, all else as a terminal draws it."""
     with writing():
         if isinstance(shown, str):
-            typer.echo(shown)
+            typer.echo(shown.removesuffix("\n"))
         else:
             _console.print(shown)
 
 
 def _print_json(value: Json) -> None:
-    _print(json.dumps(value, indent=2, ensure_ascii=False))
+    _print(_json(value))
 
 
 def _json(document: object) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-def _is_current(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text() == text

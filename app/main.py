@@ -53,10 +53,10 @@ from app.sessions import Sessions
 from app.settings import Settings, load_settings, session_secret
 from app.store import Store, check, migrate
 from app.tokens import Tokens
-from providers import (
+from providers.base import BaseLLMProvider
+from providers.loading import (
     EMBEDDED,
     PROVIDER_FIX,
-    BaseLLMProvider,
     chained,
     load_profile,
     load_provider,

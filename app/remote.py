@@ -72,21 +72,19 @@ class RemoteDesk:
         Whoever stops reading does not stop the run. Raises: Unanswered.
         """
         seen = _Seen()
-        asking = self._request("POST", "stream/", json=command.model_dump(exclude_none=True))
-        async with aclosing(self._follow(asking, seen)) as events:
-            async for event in events:
-                yield event
-        if not seen.is_closed:
-            query = {"after": str(seen.seq), "live": "true" if command.live else "false"}
-            resuming = self._request("GET", f"runs/{seen.run_id}/events/", params=query)
-            async with aclosing(self._follow(resuming, seen)) as events:
+        request = self._request("POST", "stream/", json=command.model_dump(exclude_none=True))
+        for _ in range(2):
+            async with aclosing(self._follow(request, seen)) as events:
                 async for event in events:
                     yield event
-        if not seen.is_closed:
-            raise Unanswered(
-                f"The connection to {self._base} broke twice. See whether the server still runs, "
-                "and ask again."
-            )
+            if seen.is_closed:
+                return
+            query = {"after": str(seen.seq), "live": "true" if command.live else "false"}
+            request = self._request("GET", f"runs/{seen.run_id}/events/", params=query)
+        raise Unanswered(
+            f"The connection to {self._base} broke twice. See whether the server still runs, "
+            "and ask again."
+        )
 
     def _request(
         self,

@@ -40,6 +40,7 @@ All routes, in a browser:  {root}/docs
 
 {voice}Data and conversations are in {data}: delete it while the demo is stopped to start anew.
 Ctrl-C stops the demo.
+
 """
 _OFFLINE = """A small provider answers simple questions without a network; with FRONTDESK_MODEL
 set, a language model answers (docs/providers.md).

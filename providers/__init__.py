@@ -2,7 +2,6 @@
 
 from providers.base import BaseLLMProvider
 from providers.lite import LiteLLMImportError
-from providers.loading import EMBEDDED, PROVIDER_FIX, chained, load_profile, load_provider, opened
 from providers.model import LiteLLMProvider
 from providers.offline import OfflineProvider
 from providers.retries import Unavailable
@@ -21,8 +20,6 @@ from providers.vendors import (
 )
 
 __all__ = [
-    "EMBEDDED",
-    "PROVIDER_FIX",
     "AnthropicDependencyImportError",
     "AnthropicProvider",
     "BaseLLMProvider",
@@ -40,8 +37,4 @@ __all__ = [
     "Script",
     "ScriptedProvider",
     "Unavailable",
-    "chained",
-    "load_profile",
-    "load_provider",
-    "opened",
 ]

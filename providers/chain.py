@@ -37,23 +37,6 @@ class Member:
     """Others are asked first before."""
 
 
-class Chain:
-    """Makes a provider for each run, which asks the members in their order."""
-
-    def __init__(
-        self,
-        members: Sequence[Member],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._members, self._clock, self._sleep = members, clock, sleep
-
-    def __call__(self) -> BaseLLMProvider:
-        """Make the provider of one run."""
-        return _Relay(self._members, self._clock, self._sleep)
-
-
 @dataclass(frozen=True, slots=True)
 class _Begun:
     """An answer of which something has come; nobody else can give it any more."""
@@ -62,12 +45,15 @@ class _Begun:
     rest: AsyncIterator[ChatEvent]
 
 
-class _Relay:
+class Chain:
+    """The provider of one run, which asks the members in their order; all runs share these."""
+
     def __init__(
         self,
         members: Sequence[Member],
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._members, self._clock, self._sleep = members, clock, sleep
         self._made: dict[str, BaseLLMProvider] = {}

@@ -15,7 +15,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from types import ModuleType
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import httpx
 
@@ -118,11 +118,11 @@ class Stream(Protocol):
 class LiteLLMImportError(ConfigurationError):
     """LiteLLM can't be imported."""
 
-    install: ClassVar[str] = "litellm"
-
-    def __init__(self) -> None:
+    def __init__(self, extra: str | None = None) -> None:
+        """Name the extra of Frontdesk that brings it; None is LiteLLM alone."""
+        package = "litellm" if extra is None else f"'frontdesk[{extra}]'"
         super().__init__(
-            "E003", "LiteLLM can't be imported.", f"Install it: pip install {self.install}."
+            "E003", "LiteLLM can't be imported.", f"Install it: pip install {package}."
         )
 
 

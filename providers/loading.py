@@ -4,6 +4,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FunctionType, MappingProxyType
 from typing import Protocol, runtime_checkable
 
@@ -132,12 +133,11 @@ def chained(
             "Set FRONTDESK_MODEL or FRONTDESK_PROVIDER, or leave it out.",
         )
     every = {"provider": first, **{f"profile {name}": make for name, make in fallbacks.items()}}
-    return Chain(
-        [
-            Member(name, make, make.provider.leave_retries() if isinstance(make, _Shared) else 0)
-            for name, make in every.items()
-        ]
-    )
+    members = [
+        Member(name, make, make.provider.leave_retries() if isinstance(make, _Shared) else 0)
+        for name, make in every.items()
+    ]
+    return partial(Chain, members)
 
 
 def _check_itself(setting: object, config: Mapping[str, object] | None) -> None:

@@ -89,7 +89,7 @@ class LiteLLMProvider:
         try:
             load_litellm()
         except LiteLLMImportError as error:
-            raise self.missing() from error
+            raise self.missing(self.required_extra) from error
         names = missing_key(self.model, self._options)
         if names is None:
             return None
@@ -123,21 +123,30 @@ class LiteLLMProvider:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[str | None]:
-        """Be ready inside: LiteLLM is loaded, and connections are closed at the end.
+        """Be ready inside: LiteLLM is loaded, and connections are kept to the end.
 
         Gives a warning if the vendor's key is missing. Raises: as ``check_configuration``.
         """
         warning = await asyncio.to_thread(self._check)
-        try:
-            yield warning
-        finally:
-            await self.aclose()
+        async with self._connected() as self._line:
+            try:
+                yield warning
+            finally:
+                self._line = None
 
-    async def aclose(self) -> None:
-        """Close all connections; the next completion opens new ones."""
-        line, self._line = self._line, None
-        if line is not None:
-            await line.http.aclose()
+    @asynccontextmanager
+    async def _connected(self) -> AsyncGenerator[Line]:
+        """Give the connections that are kept, else some that are closed at the end.
+
+        Those of one event loop are of no use in another.
+        """
+        loop, line = asyncio.get_running_loop(), self._line
+        if line is not None and line.loop is loop:
+            yield line
+            return
+        line = await asyncio.to_thread(Line, loop, self._options, self.model)
+        async with aclosing(line.http):
+            yield line
 
     async def complete(
         self, messages: list[Message], tools: list[ToolDefinition]
@@ -147,25 +156,25 @@ class LiteLLMProvider:
         Raises: ProviderFailed, ContextOverflow, and TimeoutError when a timer of ours has run out.
         """
         deadline = turn_deadline()
-        try:
-            answer = await self._begun(messages, tools, deadline)
-        except ContextOverflow:
-            shorter = with_shorter_result(messages)
-            if shorter is None:
-                raise
-            answer = await self._begun(shorter, tools, deadline)
-        try:
-            async with aclosing(answer.events()) as events:
-                async for event in events:
-                    yield event
-        finally:
-            await answer.close()
+        async with self._connected() as line:
+            try:
+                answer = await self._begun(line, messages, tools, deadline)
+            except ContextOverflow:
+                shorter = with_shorter_result(messages)
+                if shorter is None:
+                    raise
+                answer = await self._begun(line, shorter, tools, deadline)
+            try:
+                async with aclosing(answer.events()) as events:
+                    async for event in events:
+                        yield event
+            finally:
+                await answer.close()
 
     async def _begun(
-        self, messages: list[Message], tools: list[ToolDefinition], deadline: float
+        self, line: Line, messages: list[Message], tools: list[ToolDefinition], deadline: float
     ) -> "_Answer":
         """Ask, and ask again while the vendor is not available; return what has begun to come."""
-        line = await self._connected()
 
         async def ask() -> _Answer:
             async with AsyncExitStack() as stack:
@@ -176,14 +185,6 @@ class LiteLLMProvider:
                 return answer
 
         return await with_retries(ask, retries=self._retries, deadline=deadline, sleep=self._sleep)
-
-    async def _connected(self) -> "Line":
-        """Return the connections of this event loop: no other one can use them."""
-        loop = asyncio.get_running_loop()
-        if self._line is None or self._line.loop is not loop:
-            await asyncio.to_thread(load_litellm)
-            self._line = Line(loop, self._options, self.model)
-        return self._line
 
 
 class _Answer:

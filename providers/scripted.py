@@ -53,8 +53,8 @@ class ScriptEnded(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Say:
-    chunks: tuple[str, ...]
+class _Events:
+    events: tuple[ChatEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,36 +65,16 @@ class _Call:
 
 
 @dataclass(frozen=True, slots=True)
-class _Emit:
-    event: ChatEvent
-
-
-@dataclass(frozen=True, slots=True)
-class _Spend:
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    gate: asyncio.Event
-
-
-@dataclass(frozen=True, slots=True)
-class _Fail:
-    error: BaseException
-
-
-@dataclass(frozen=True, slots=True)
 class _Cut:
     pass
 
 
-Step = _Say | _Call | _Emit | _Spend | _Wait | _Fail | _Cut
+Step = _Events | _Call | _Cut | Usage | asyncio.Event | BaseException
 
 
 def say(*chunks: str) -> Step:
     """Stream text, one chunk per argument."""
-    return _Say(chunks)
+    return _Events(tuple(map(TextChunkEvent, chunks)))
 
 
 def call(
@@ -109,17 +89,17 @@ def call(
 
 def spend(input_tokens: int = 0, output_tokens: int = 0, cost_usd: Decimal | None = None) -> Step:
     """Report usage with the completion's ``DoneEvent``."""
-    return _Spend(Usage(input_tokens, output_tokens, cost_usd))
+    return Usage(input_tokens, output_tokens, cost_usd)
 
 
 def wait(gate: asyncio.Event) -> Step:
     """Go on when the test sets ``gate``."""
-    return _Wait(gate)
+    return gate
 
 
 def fail(error: BaseException) -> Step:
     """Raise ``error`` at this point."""
-    return _Fail(error)
+    return error
 
 
 def cut() -> Step:
@@ -129,7 +109,7 @@ def cut() -> Step:
 
 def emit(event: ChatEvent) -> Step:
     """Yield any event, for streams that no sound provider sends."""
-    return _Emit(event)
+    return _Events((event,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,19 +196,17 @@ class ScriptedProvider:
         usage: Usage | None = None
         for number, step in enumerate(steps, start=1):
             match step:
-                case _Say(chunks):
-                    for chunk in chunks:
-                        yield TextChunkEvent(chunk)
+                case _Events(events):
+                    for event in events:
+                        yield event
                 case _Call(name, args, id):
                     yield ToolCallEvent(id or f"call_{number}", name, args)
-                case _Emit(event):
-                    yield event
-                case _Spend(spent):
-                    usage = spent if usage is None else usage + spent
-                case _Wait(gate):
-                    await gate.wait()
-                case _Fail(error):
-                    raise error
+                case Usage():
+                    usage = step if usage is None else usage + step
+                case asyncio.Event():
+                    await step.wait()
+                case BaseException():
+                    raise step
                 case _Cut():
                     return
         yield DoneEvent(usage or Usage())

@@ -16,25 +16,17 @@ from schema.errors import ConfigurationError
 class OpenAIDependencyImportError(LiteLLMImportError):
     """What ``OpenAIProvider`` needs is not installed."""
 
-    install = "'frontdesk[chat-openai]'"
-
 
 class AnthropicDependencyImportError(LiteLLMImportError):
     """What ``AnthropicProvider`` needs is not installed."""
-
-    install = "'frontdesk[chat-anthropic]'"
 
 
 class GoogleDependencyImportError(LiteLLMImportError):
     """What ``GoogleProvider`` needs is not installed."""
 
-    install = "'frontdesk[chat-google]'"
-
 
 class OllamaDependencyImportError(LiteLLMImportError):
     """What ``OllamaProvider`` needs is not installed."""
-
-    install = "'frontdesk[chat-ollama]'"
 
 
 class OllamaBaseUrlError(ConfigurationError):

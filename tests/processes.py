@@ -14,13 +14,27 @@ import httpx
 
 FRONTDESK = Path(sys.executable).with_name("frontdesk")
 UVICORN = Path(sys.executable).with_name("uvicorn")
+_PATIENCE_S = 240
+"""How long a command may take on a machine that has much else to do."""
 
 
 def run(folder: Path, *command: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end in an empty folder, with only the given settings."""
-    return subprocess.run(
-        command, cwd=folder, env=environment(settings), capture_output=True, text=True, timeout=60
-    )
+    """Run a command to its end in a folder, with only the given settings."""
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=_PATIENCE_S)
+        finally:
+            if process.poll() is None:  # what it has started ends with it
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 @contextmanager
@@ -31,9 +45,7 @@ def serving(
 
     It is there once it answers the path ``ready``.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with subprocess.Popen(
         [*command, "--port", str(port)],
         cwd=folder,
@@ -51,6 +63,11 @@ def serving(
             output, _ = process.communicate(timeout=20)
     assert process.returncode in (0, -signal.SIGTERM), output
     assert "Traceback" not in output, output
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:

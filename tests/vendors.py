@@ -90,6 +90,8 @@ class Request:
     headers: Mapping[str, str]
     """Their names are in lower case."""
     body: JsonObject
+    connection: int
+    """Which of the vendor's connections it came on."""
     at: float
     closed: float | None = None
     """When the client closed the connection, if that was before the answer's end."""
@@ -183,7 +185,7 @@ class FakeVendor:
                 if is_over.is_set():
                     connection.reset()
                 else:
-                    group.create_task(self._serve(connection))
+                    group.create_task(self._serve(connection, len(connections)))
 
             server = await loop.create_server(lambda: protocol(connected), "127.0.0.1", 0)
             port = server.sockets[0].getsockname()[1]
@@ -197,11 +199,11 @@ class FakeVendor:
                 for connection in connections:
                     connection.reset()
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _serve(self, connection: Connection, number: int) -> None:
         """Answer the requests of one connection until either side closes it."""
         while connection.is_open and (received := await connection.receive()):
             body = _json_object(received.body)
-            request = Request(received.path, received.headers, body or {}, time.monotonic())
+            request = Request(received.path, received.headers, body or {}, number, time.monotonic())
             faults, beats = self._reply(received, body)
             self.faults += [f"request {self.calls}: {fault}" for fault in faults]
             self.requests.append(request)

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from commands import run_here
 from databases import KINDS
-from processes import FRONTDESK, UVICORN, ask, environment, run, serving
+from processes import FRONTDESK, UVICORN, ask, environment, free_port, run, serving
 from typer.models import CommandInfo
 from typer.testing import CliRunner, Result
 
@@ -78,9 +78,7 @@ def test_the_demo_says_under_which_name_it_is_served(allowed: tuple[str, ...], s
 
 
 def test_the_demo_says_what_can_be_done_with_it_and_nothing_else(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = (FRONTDESK, "demo", "toy", "--port", str(port))
+    command = (FRONTDESK, "demo", "toy", "--port", str(free_port()))
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -121,9 +119,9 @@ def test_several_workers_serve_one_database(
     if kind == "postgres":
         url_of = str(request.getfixturevalue("postgres_url")).replace("+asyncpg", "")
     settings = {"managers": TOY, "database_url": url_of}
-    refused = run(tmp_path, FRONTDESK, "serve", **settings)
+    refused = run_here(tmp_path, "serve", **settings)
     assert (refused.returncode, "frontdesk migrate" in refused.stderr) == (2, True)
-    assert run(tmp_path, FRONTDESK, "migrate", database_url=url_of).returncode == 0
+    assert run_here(tmp_path, "migrate", database_url=url_of).returncode == 0
     with serving(tmp_path, FRONTDESK, "serve", "--workers", "2", **settings) as url:
         with httpx.Client(base_url=url) as client:
             first = client.post("/chat/", json={"text": "List all materials"})
@@ -191,11 +189,11 @@ def test_a_client_that_does_not_read_can_not_keep_a_server_from_ending(tmp_path:
 
 def test_a_database_of_a_newer_version_is_named(tmp_path: Path) -> None:
     database_url = "sqlite:///chat.db"
-    assert run(tmp_path, FRONTDESK, "migrate", database_url=database_url).returncode == 0
+    assert run_here(tmp_path, "migrate", database_url=database_url).returncode == 0
     with closing(sqlite3.connect(tmp_path / "chat.db")) as database:
         database.execute("UPDATE chat_alembic_version SET version_num = '9999'")
         database.commit()
-    ended = run(tmp_path, FRONTDESK, "migrate", database_url=database_url)
+    ended = run_here(tmp_path, "migrate", database_url=database_url)
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
     assert "newer than this version" in " ".join(ended.stderr.split())
 
@@ -229,9 +227,7 @@ def test_a_project_that_can_not_start_anew_is_told_in_a_sentence_and_watched_on(
     hidden = "from schema import Managers\nfrom app.demo.toy import PartManager\n"
     hidden += "managers = Managers()\nmanagers.expose(PartManager, hide=('cost',))\n"
     shop.write_text(sound)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [FRONTDESK, "serve", "--reload", "--port", str(port)]
+    command = [FRONTDESK, "serve", "--reload", "--port", str(free_port())]
 
     def told(sentence: str) -> None:
         deadline = time.monotonic() + 30
@@ -309,12 +305,13 @@ def test_a_missing_key_is_a_warning_of_check_and_of_a_start(
         "Without one its vendor refuses every question.\n"
     )
     settings = {"managers": TOY, "model": "openai/gpt-4o"}
-    checked = run(tmp_path, FRONTDESK, "check", **settings)
+    checked = run_here(tmp_path, "check", **settings)
     assert (checked.returncode, checked.stderr) == (0, warning)
     chosen = json.loads(run_here(tmp_path, "check", "--format", "json", **settings).stdout)
     assert (chosen["ok"], chosen["warnings"]) == (True, [warning[9:-1]])
     asked = run(tmp_path, FRONTDESK, "chat", " ", **settings)
-    assert (asked.returncode, asked.stderr.startswith(warning)) == (1, True)
+    refused = "frontdesk: The message must be a JSON object with a non-empty text. (bad_message)\n"
+    assert (asked.returncode, asked.stderr) == (1, f"{warning}{refused}")
 
 
 def test_a_vendor_that_wants_a_person_to_sign_in_is_refused_at_once(tmp_path: Path) -> None:
@@ -410,7 +407,7 @@ async def test_a_token_is_printed_alone_and_believed(tmp_path: Path) -> None:
     asked = ("--hours", "2", "--tenant", "acme", "--scope", "read", "--scope", "write", "--service")
     key = {"jwt__secret": KEY, "jwt__algorithms": "HS384,HS256", "jwt__issuer": "shop"}
     before = datetime.now(UTC).replace(microsecond=0)
-    ended = run(tmp_path, FRONTDESK, "token", "anna", *asked, **key)
+    ended = run_here(tmp_path, "token", "anna", *asked, **key)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+\n", ended.stdout)
     jwt = Jwt(secret=KEY, algorithms=("HS384",), issuer="shop")
@@ -423,7 +420,7 @@ async def test_a_token_is_printed_alone_and_believed(tmp_path: Path) -> None:
 
 async def test_a_token_is_for_a_person_and_an_hour_unless_told_otherwise(tmp_path: Path) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
-    ended = run(tmp_path, FRONTDESK, "token", "anna", jwt__secret=KEY)
+    ended = run_here(tmp_path, "token", "anna", jwt__secret=KEY)
     async with Tokens(Jwt(secret=KEY), now=lambda: datetime.now(UTC)) as tokens:
         claims = await tokens.claims(ended.stdout.strip())
     assert actor_of(claims) == Actor("user", "anna")
@@ -431,7 +428,7 @@ async def test_a_token_is_for_a_person_and_an_hour_unless_told_otherwise(tmp_pat
 
 
 def test_the_settings_are_explained_whatever_they_are(tmp_path: Path) -> None:
-    ended = run(tmp_path, FRONTDESK, "settings", max_results="many", colour="red")
+    ended = run_here(tmp_path, "settings", max_results="many", colour="red")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == settings_reference()
 
@@ -482,14 +479,14 @@ def test_every_command_shows_an_example(command: CommandInfo) -> None:
 
 def test_migrate_can_be_repeated(tmp_path: Path) -> None:
     for _ in range(2):
-        ended = run(tmp_path, FRONTDESK, "migrate", database_url="sqlite:///folder/chat.db")
+        ended = run_here(tmp_path, "migrate", database_url="sqlite:///folder/chat.db")
         assert ended.returncode == 0, ended.stderr
         assert "up to date" in ended.stdout
     assert (tmp_path / "folder" / "chat.db").is_file()
 
 
 def test_the_contract_is_compared_and_written(tmp_path: Path) -> None:
-    missing = run(tmp_path, FRONTDESK, "openapi", "--check")
+    missing = run_here(tmp_path, "openapi", "--check")
     assert missing.returncode == 1
     assert missing.stderr == (
         f"frontdesk: Frontdesk's own contract is compared, and {tmp_path / 'openapi'} does not "
@@ -497,14 +494,14 @@ def test_the_contract_is_compared_and_written(tmp_path: Path) -> None:
         "repository; `frontdesk openapi` writes it.\n"
     )
     (tmp_path / "openapi").write_text("a file")
-    ended = run(tmp_path, FRONTDESK, "openapi")
+    ended = run_here(tmp_path, "openapi")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     (tmp_path / "openapi").unlink()
     assert "frontdesk openapi" in missing.stderr
-    assert run(tmp_path, FRONTDESK, "openapi").returncode == 0
-    assert run(tmp_path, FRONTDESK, "openapi", "--check", url="/elsewhere/").returncode == 0
+    assert run_here(tmp_path, "openapi").returncode == 0
+    assert run_here(tmp_path, "openapi", "--check", url="/elsewhere/").returncode == 0
     (tmp_path / "openapi" / "schema.graphql").write_text("type Query")
-    changed = run(tmp_path, FRONTDESK, "openapi", "--check")
+    changed = run_here(tmp_path, "openapi", "--check")
     assert (changed.returncode, changed.stderr) == (
         1,
         f"frontdesk: Out of date in {tmp_path / 'openapi'}: schema.graphql. "

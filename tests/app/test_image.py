@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ import httpx
 import pytest
 import yaml
 from pages import ROOT, block
-from processes import ask, environment, run, serving
+from processes import ask, run, serving
 from pydantic import BaseModel, TypeAdapter
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
@@ -78,19 +77,14 @@ class Image:
 
     def run(self, script: str) -> None:
         """Run what a line says, with what this machine has fetched before."""
-        ended = subprocess.run(
-            ["sh", "-ec", SLOWER.sub("", self.here(script))],
-            cwd=self.place(""),
-            env={**environment({}), "UV_LINK_MODE": "symlink", **self.given()},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        command = ["sh", "-ec", SLOWER.sub("", self.here(script))]
+        ended = run(self.place(""), *self.process(command, {"UV_LINK_MODE": "hardlink"}))
         assert ended.returncode == 0, ended.stderr
 
     def process(self, command: list[str], given: Mapping[str, str]) -> tuple[str, ...]:
         """Give what starts a command in the image, with the variables of a container."""
-        variables = {**self.given(), **given}
+        # What is not compiled when an image is made, the first process compiles for the others.
+        variables = {"PYTHONDONTWRITEBYTECODE": "", **self.given(), **given}
         return ("env", *(f"{name}={value}" for name, value in variables.items()), *command)
 
 

@@ -5,8 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from commands import run_here
 from pages import block, read, settings, write
-from processes import FRONTDESK, UVICORN, ask, run, serving
+from processes import UVICORN, ask, serving
 
 from providers import (
     AnthropicProvider,
@@ -31,7 +32,7 @@ PAGE = read("docs/providers.md")
 )
 def test_its_settings_pass_the_check(lines: str, tmp_path: Path) -> None:
     given = {"managers": "app.demo.toy:managers", **settings(lines)}
-    ended = run(tmp_path, FRONTDESK, "check", **given)
+    ended = run_here(tmp_path, "check", **given)
     assert ended.returncode == 0, ended.stderr
 
 

@@ -7,7 +7,6 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from socket import socket
 
 import httpx
 import pytest
@@ -15,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pages import ROOT, block
-from processes import FRONTDESK, serving
+from processes import FRONTDESK, free_port, serving
 from sockets import Socket, events_in, open_socket
 from transports import kinds
 
@@ -109,9 +108,7 @@ def proxy(tmp_path: Path) -> Generator[Proxy]:
     assert nginx, "nginx is not installed: run make test, or apt-get install nginx."
     certify(tmp_path)
     (tmp_path / "slow.py").write_text(SLOW)
-    with socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     settings = {"allowed_hosts": NAME, "provider": "slow.Slow"}
     with serving(tmp_path, FRONTDESK, "demo", "toy", **settings) as desk:
         location = block("docs/deploy.md", "nginx", "location /")

@@ -56,8 +56,7 @@ def as_shown(text: str) -> re.Pattern[str]:
 
 def test_two_commands_show_what_the_readme_shows() -> None:
     """A clone makes its own `.venv`, of what its lock file names."""
-    # What can not be removed at once may stay where temporary files are.
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory() as folder:
         clone = shutil.copytree(ROOT, Path(folder, "clone"), ignore=OTHERS)
         alone = "unset MAKEFLAGS MAKELEVEL VIRTUAL_ENV\n"
         installed = run(clone, *shell(f"{alone}make install"))

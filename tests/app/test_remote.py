@@ -4,14 +4,14 @@ import asyncio
 import os
 import subprocess
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from socket import create_server
 
 import pytest
 from commands import run_here, terminal
 from fastapi import FastAPI, Request, Response
+from processes import free_port
 from transports import Chat, open_chat, serve
 
 from app.demo.toy import managers
@@ -276,9 +276,7 @@ async def test_events_that_are_not_known_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_not_there_is_told_with_the_way_to_one(tmp_path: Path) -> None:
-    with closing(create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
-    ended = run_here(tmp_path, "chat", "Hi", "--url", f"http://127.0.0.1:{port}")
+    ended = run_here(tmp_path, "chat", "Hi", "--url", f"http://127.0.0.1:{free_port()}")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
     assert "can't be reached (" in ended.stderr
     assert "Start a server with `frontdesk serve`, or correct --url." in ended.stderr

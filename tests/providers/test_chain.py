@@ -1,15 +1,16 @@
 """Providers that stand in for each other: who is asked, when, and what the others are spared."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 from models import KEY, LITELLM_WARNINGS, OK, events_of, text, wires
 from vendors import FakeVendor, Wire
 
-from providers import LiteLLMProvider, Unavailable, chained, load_provider, opened
+from providers import LiteLLMProvider, Unavailable
 from providers.base import (
     BaseLLMProvider,
     ChatEvent,
@@ -20,6 +21,7 @@ from providers.base import (
     complete_round,
 )
 from providers.chain import Chain, Member
+from providers.loading import chained, load_provider, opened
 from schema.errors import ContextOverflow, ProviderFailed
 
 pytestmark = LITELLM_WARNINGS
@@ -66,9 +68,9 @@ class Own:
             yield DoneEvent()
 
 
-def chain(clock: Clock, *members: Own, retries: int = 0) -> Chain:
+def chain(clock: Clock, *members: Own, retries: int = 0) -> Callable[[], Chain]:
     named = [Member(f"number {n}", own, retries) for n, own in enumerate(members, start=1)]
-    return Chain(named, clock=clock, sleep=clock.sleep)
+    return partial(Chain, named, clock=clock, sleep=clock.sleep)
 
 
 @pytest.mark.parametrize("failure", [Unavailable(), Unavailable(5), TimeoutError(), None])
@@ -132,7 +134,7 @@ async def test_a_timer_that_fires_early_costs_no_attempt() -> None:
         clock.seconds += seconds - 0.001
 
     only = Own(Unavailable(4), "ok")
-    run = Chain([Member("only", only, 1)], clock=clock, sleep=sleep)()
+    run = Chain([Member("only", only, 1)], clock=clock, sleep=sleep)
     assert text(await events_of(run)) == "ok"
 
 
@@ -221,7 +223,7 @@ async def test_a_run_keeps_the_provider_that_it_made() -> None:
         made.append(Own("a", "b"))
         return made[-1]
 
-    run = Chain([Member("only", make)])()
+    run = Chain([Member("only", make)])
     assert [text(await events_of(run)) for _ in range(2)] == ["a", "b"]
     assert len(made) == 1
 
@@ -240,7 +242,7 @@ async def test_a_reader_that_leaves_closes_the_stream() -> None:
                 closed.set()
 
     deadline = asyncio.get_running_loop().time() + 5
-    events = complete_round(Chain([Member("endless", Endless)])(), [], [], deadline)
+    events = complete_round(Chain([Member("endless", Endless)]), [], [], deadline)
     assert await anext(events) == TextChunkEvent("on and on")
     await events.aclose()
     assert closed.is_set()

@@ -88,7 +88,7 @@ def test_the_seed_s_providers_have_its_defaults(
     assert kind().model == model
     assert kind.from_config({}).provider_config == {}
     assert kind.required_extra == extra
-    assert f"pip install 'frontdesk[{extra}]'" in str(kind.missing())
+    assert f"pip install 'frontdesk[{extra}]'" in str(kind.missing(extra))
     assert kind.from_config({"model": "m"}).model == f"{model.partition('/')[0]}/m"
     assert kind.from_config({"model": f"{kind.prefix}/m"}).model == f"{kind.prefix}/m"
 

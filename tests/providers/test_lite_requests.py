@@ -163,7 +163,18 @@ async def test_a_connection_is_used_again(wire: Wire) -> None:
     async with model(wire, OK, OK, OK) as (vendor, provider):
         for _ in range(3):
             assert text(await events_of(provider)) == "ok"
-    assert vendor.closed == [None, None, None]
+    assert [request.connection for request in vendor.requests] == [1, 1, 1]
+
+
+@wires
+async def test_another_event_loop_has_connections_of_its_own(wire: Wire) -> None:
+    async with model(wire, OK, OK, OK) as (vendor, provider):
+        assert text(await events_of(provider)) == "ok"
+        elsewhere = asyncio.to_thread(asyncio.run, events_of(provider))
+        assert text(await elsewhere) == "ok"
+        assert text(await events_of(provider)) == "ok"
+    assert [request.connection for request in vendor.requests] == [1, 2, 1]
+    gc.collect()
 
 
 @wires

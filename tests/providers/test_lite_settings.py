@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from commands import run_here
 from processes import FRONTDESK, run
 
 from app.demo.toy import managers
@@ -95,7 +96,7 @@ async def test_the_log_names_the_model(
     ],
 )
 def test_check_tells_what_is_wrong(settings: dict[str, str], told: str, tmp_path: Path) -> None:
-    ended = run(tmp_path, FRONTDESK, "check", managers="app.demo.toy:managers", **settings)
+    ended = run_here(tmp_path, "check", managers="app.demo.toy:managers", **settings)
     assert ended.returncode == 2, ended.stdout
     assert ended.stderr.startswith(f"frontdesk: {told}")
     assert "Traceback" not in ended.stderr
@@ -105,8 +106,8 @@ def test_check_tells_what_is_wrong(settings: dict[str, str], told: str, tmp_path
 @pytest.mark.parametrize(
     ("settings", "extra"),
     [
-        ({"model": "openai/m"}, "litellm"),
-        ({"provider": "providers.OllamaProvider"}, "'frontdesk[chat-ollama]'"),
+        ({"model": "openai/m"}, "litellm."),
+        ({"provider": "providers.OllamaProvider"}, "'frontdesk[chat-ollama]'."),
     ],
 )
 def test_check_tells_what_is_missing(settings: dict[str, str], extra: str, tmp_path: Path) -> None:
@@ -118,6 +119,6 @@ def test_check_tells_what_is_missing(settings: dict[str, str], extra: str, tmp_p
 
 
 def test_check_passes_for_a_model(tmp_path: Path) -> None:
-    ended = run(tmp_path, FRONTDESK, "check", managers="app.demo.toy:managers", model="openai/m")
+    ended = run_here(tmp_path, "check", managers="app.demo.toy:managers", model="openai/m")
     assert ended.returncode == 0, ended.stderr
     assert "PartManager" in ended.stdout

@@ -15,11 +15,9 @@ from providers import (
     OfflineProvider,
     OpenAIProvider,
     Script,
-    load_profile,
-    load_provider,
-    opened,
 )
 from providers.base import ChatEvent, DoneEvent, Message, ToolDefinition
+from providers.loading import load_profile, load_provider, opened
 from schema.errors import ConfigurationError
 
 pytestmark = LITELLM_WARNINGS
@@ -259,5 +257,5 @@ async def test_a_vendor_that_wants_a_person_is_not_asked_to_sign_one_in(
 
 def test_the_exports_are_sorted_and_there() -> None:
     names = providers.__all__
-    assert names == sorted(names, key=lambda name: (not name.isupper(), name))
+    assert names == sorted(names)
     assert all(hasattr(providers, name) for name in names)

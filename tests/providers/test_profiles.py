@@ -4,8 +4,8 @@ import logging
 from pathlib import Path
 
 import pytest
+from commands import run_here
 from models import LITELLM_WARNINGS
-from processes import FRONTDESK, run
 from transports import answer, open_chat
 from vendors import FakeVendor
 
@@ -117,9 +117,7 @@ def test_who_never_fails_needs_nobody() -> None:
 )
 def test_check_tells_what_is_wrong_with_a_profile(profile: str, told: str, tmp_path: Path) -> None:
     given = f'{{"fast": {{{profile}, "trust_group": "local"}}}}'
-    ended = run(
-        tmp_path, FRONTDESK, "check", managers="app.demo.toy:managers", provider_profiles=given
-    )
+    ended = run_here(tmp_path, "check", managers="app.demo.toy:managers", provider_profiles=given)
     assert ended.returncode == 2, ended.stdout
     assert ended.stderr.startswith(f"frontdesk: {told}")
     assert "Traceback" not in ended.stderr
