@@ -30,6 +30,7 @@ NOT_THERE = [
     (".Own", "names no module"),
     ("no_such_shop.Own", "ModuleNotFoundError: No module named 'no_such_shop'"),
     ("broken_shop:Own", "ZeroDivisionError: division by zero"),
+    ("broken_shop.Own", "ZeroDivisionError: division by zero"),
     ("a_shop:Other", "has no attribute 'Other'"),
     ("a_shop:scrpt", "has no attribute 'scrpt', the closest one is script)."),
     ("a_shop.Outer.Iner", "No module named 'a_shop.Outer'"),

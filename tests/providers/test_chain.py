@@ -216,6 +216,13 @@ async def test_when_all_let_it_wait_too_long_time_is_up() -> None:
     assert (first.asked, second.asked) == (1, 1)
 
 
+async def test_one_that_lets_it_wait_does_not_keep_the_others_from_being_asked_again() -> None:
+    first, second = Own(Unavailable(), "late"), Own(TimeoutError())
+    events = await events_of(chain(Clock(), first, second, retries=1)(), seconds=100)
+    assert text(events) == "late"
+    assert (first.asked, second.asked) == (2, 1)
+
+
 async def test_a_run_keeps_the_provider_that_it_made() -> None:
     made: list[Own] = []
 

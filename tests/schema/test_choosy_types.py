@@ -15,16 +15,23 @@ from schema.events import Actor, Json
 from schema.query import Reader
 from schema.request import QueryRequest
 
+REFUSALS: dict[str | None, type[Exception]] = {
+    "refused": ValueError,
+    "unknown": KeyError,
+    "not of its kind": TypeError,
+    "too large": OverflowError,
+}
+
 
 class Code(sa.TypeDecorator[str]):
-    """A text that its column is choosy about."""
+    """A text that its column is choosy about; what it refuses is told in whatever way it likes."""
 
     impl = sa.String
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        if value == "refused":
-            raise ValueError("secret detail")
+        if value in REFUSALS:
+            raise REFUSALS[value]("secret detail")
         return value
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
@@ -72,10 +79,11 @@ async def test_a_visible_value_that_it_refuses_matches_nothing(
     assert (await tags.query(QueryRequest("Tag", ["id"]), view))["data"] == expected
 
 
-async def test_a_filter_value_that_it_refuses_is_refused(tags: Reader) -> None:
+@pytest.mark.parametrize("value", REFUSALS)
+async def test_a_filter_value_that_it_refuses_is_refused(tags: Reader, value: str) -> None:
     view = await tags.view(Actor("user", "ada"))
     with pytest.raises(ToolRetry, match=r"^Filter code: the value does not fit the field\.$"):
-        await tags.query(QueryRequest("Tag", filters={"code": "refused"}), view)
+        await tags.query(QueryRequest("Tag", filters={"code": value}), view)
 
 
 async def test_a_stored_value_that_it_can_not_read_is_null_with_a_note(tags: Reader) -> None:

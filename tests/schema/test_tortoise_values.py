@@ -342,6 +342,26 @@ async def test_a_moment_stored_without_a_zone_is_read_in_the_zone_of_the_setting
         assert await shop.groups(by_hour) == [{"rings_at__hour": 7, "count": 1}]
 
 
+@pytest.mark.usefixtures("no_times")
+@on_sqlite
+async def test_a_text_that_is_no_moment_leaves_the_moments_beside_it_readable(url: str) -> None:
+    async with opened(url, lambda: ring(EAST), ALARMS, Alarm, timezone="Europe/Berlin") as shop:
+        with sqlite3.connect(url.removeprefix("sqlite+aiosqlite:///")) as writer:
+            writer.execute("UPDATE alarm SET rings_at = '2024-07-01 09:00:00'")
+            writer.execute("INSERT INTO alarm (id, rings_at) VALUES (2, 'soon')")
+        in_order = await shop.page("Alarm", fields=["id"], order_by=["rings_at"])
+        assert in_order == [{"id": 1}, {"id": 2}]
+        shown = "2024-07-01T07:00:00+00:00"
+        assert await shop.page("Alarm", filters={"rings_at": shown}) == [
+            {"id": 1, "rings_at": shown}
+        ]
+        by_hour = AggregateRequest("Alarm", group_by=["rings_at__hour"])
+        assert await shop.groups(by_hour) == [
+            {"rings_at__hour": 7, "count": 1},
+            {"rings_at__hour": None, "count": 1},
+        ]
+
+
 async def put_up() -> None:
     await require_context().generate_schemas()
     await Sign.create(id=1, text="Exit")

@@ -13,11 +13,12 @@ import sqlalchemy as sa
 from sqlalchemy.orm import registry
 
 from schema import Managers
+from schema.aggregates import AggregateRequest
 from schema.events import Actor, Json, JsonObject
 from schema.managers import Visible
 from schema.query import Reader
 from schema.request import QueryRequest
-from tests.schema.conftest import ADA
+from tests.schema.conftest import ADA, measure
 from tests.schema.shop import Material, Part, Project, ProjectPart, Status, Supplier
 
 GRACE = Actor("user", "grace", scopes=frozenset({"Bolt", "Gear"}))
@@ -278,6 +279,19 @@ async def test_views_of_one_shape_share_sql_but_not_values(shop_url: str) -> Non
             [{"owner": "ada"}] * 2,
             [{"owner": "grace"}] * 2,
         ]
+
+
+async def test_what_was_read_for_one_who_sees_all_is_limited_for_another(shop_url: str) -> None:
+    def theirs(actor: Actor) -> object:
+        return {} if actor is ADA else {"owner": actor.subject}
+
+    asked = AggregateRequest("Project", measures=[measure("max", "code")])
+    async with opened(shop_url, project=theirs) as reader:
+        for actor, codes in ((ADA, ["APO", "MER", "VEN", "X'1"]), (GRACE, ["MER", "VEN"])):
+            page = await read(reader, actor, "Project", fields=["code"])
+            assert page["data"] == [{"code": code} for code in codes]
+            figures = await reader.aggregate(asked, await reader.view(actor))
+            assert figures["data"] == [{"max_code": codes[-1]}]
 
 
 class WholeProject:
