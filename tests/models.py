@@ -53,6 +53,12 @@ async def model(
         assert vendor.faults == []
 
 
+async def warm(wire: Wire) -> None:
+    """Let LiteLLM load what it has for a wire: on a busy machine that outlasts a short timer."""
+    async with model(wire, OK) as (_, provider):
+        await events_of(provider)
+
+
 async def events_of(
     provider: BaseLLMProvider, messages: Sequence[Message] = HI, *, seconds: float = 20
 ) -> list[ChatEvent | Exception]:

@@ -198,6 +198,9 @@ class FakeVendor:
                 server.close()
                 for connection in connections:
                     connection.reset()
+                # One that is just being accepted is not among them yet.
+                if others := asyncio.all_tasks() - {asyncio.current_task()}:
+                    await asyncio.wait(others)
 
     async def _serve(self, connection: Connection, number: int) -> None:
         """Answer the requests of one connection until either side closes it."""

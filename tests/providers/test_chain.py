@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
-from models import KEY, LITELLM_WARNINGS, OK, events_of, text, wires
+from models import KEY, LITELLM_WARNINGS, OK, events_of, text, warm, wires
 from vendors import FakeVendor, Wire
 
 from providers import LiteLLMProvider, Unavailable
@@ -297,6 +297,7 @@ async def test_a_vendor_that_is_silent_is_passed_over(
     wire: Wire, caplog: pytest.LogCaptureFixture
 ) -> None:
     script = '~60s T"late" F(stop)'
+    await warm(wire)
     async with two(wire, [script], [OK], timeout_seconds=0.3) as (provider, one, other):
         assert text(await events_of(provider)) == "ok"
         await one.ended(0)

@@ -16,6 +16,7 @@ from models import (
     on_wires,
     text,
     tokens,
+    warm,
     wires,
 )
 from vendors import FakeVendor, Wire
@@ -189,6 +190,7 @@ STALLS: list[tuple[str, str, float]] = [
 async def test_a_silent_vendor_is_left_in_time_and_the_connection_closed(
     wire: Wire, script: str, said: str, seconds: float
 ) -> None:
+    await warm(wire)
     async with model(wire, script, timeout_seconds=0.6, stream_timeout_seconds=0.3) as (
         vendor,
         provider,
@@ -219,6 +221,7 @@ async def test_a_call_that_stops_growing_is_left_as_well(wire: Wire) -> None:
 @pytest.mark.covers("P38")
 async def test_a_slow_drip_is_no_silence(wire: Wire) -> None:
     script = 'T"a" ~0.25s T"b" ~0.25s T"c" ~0.25s T"d" F(stop)'
+    await warm(wire)
     async with model(wire, script, timeout_seconds=0.6, stream_timeout_seconds=0.4) as (
         _,
         provider,

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
 
 import pytest
-from models import HI, KEY, LITELLM_WARNINGS, OK, TOOLS, events_of, model, text, wires
+from models import HI, KEY, LITELLM_WARNINGS, OK, TOOLS, events_of, model, text, warm, wires
 from vendors import FakeVendor, Wire
 
 from providers import LiteLLMProvider
@@ -306,6 +306,7 @@ async def test_a_key_is_in_no_line_of_the_log_and_in_no_error(
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    await warm(wire)
     caplog.set_level(logging.DEBUG)
     async with model(wire, script, max_retries=0, timeout_seconds=0.3) as (vendor, provider):
         events = await events_of(provider)
