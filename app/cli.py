@@ -13,6 +13,8 @@ import typer
 from rich.console import Console, RenderableType
 
 from app.chat import answer, converse, open_here, open_there
+from app.cleanup import clean_up
+from app.database import DatabaseFailed
 from app.demo import DEMOS
 from app.exposed import exposed_json, exposed_table, seen_json, seen_tables
 from app.main import create_app, open_reader, rehearse, set_up
@@ -28,6 +30,7 @@ from app.settings import (
     load_settings,
     session_secret,
 )
+from app.store import Store
 from app.store import migrate as migrate_store
 from app.terminal import Screen, Unwritable, log_to, writing
 from app.tokens import actor_of, make_token
@@ -142,6 +145,21 @@ def migrate() -> None:
     url = load_settings().chat_database_url
     asyncio.run(migrate_store(url))
     _print("The chat tables are up to date.")
+
+
+@cli.command()
+def cleanup() -> None:
+    """Delete conversations in which nothing has happened for FRONTDESK_TTL_HOURS.
+
+    Their runs and events go along. It deletes only when it is called: let your scheduler do so.
+    Desks may be at work meanwhile.
+
+    Example: FRONTDESK_TTL_HOURS=720 frontdesk cleanup
+    """
+    settings = load_settings()
+    deleted = asyncio.run(_cleaned_up(settings))
+    conversations = "1 conversation" if deleted == 1 else f"{deleted} conversations"
+    _print(f"{conversations} deleted, with nothing new in {settings.ttl_hours} hours.")
 
 
 @cli.command()
@@ -407,6 +425,19 @@ def _quiet(settings: Settings) -> Settings:
     if "log_level" in settings.model_fields_set:
         return settings
     return settings.model_copy(update={"log_level": "warning"})
+
+
+async def _cleaned_up(settings: Settings) -> int:
+    before = datetime.now(UTC) - timedelta(hours=settings.ttl_hours)
+    try:
+        async with Store.open(settings.chat_database_url) as store:
+            return await clean_up(store, before)
+    except DatabaseFailed as error:
+        raise ConfigurationError(
+            "E002",
+            f"The chat database failed: {error}.",
+            "See whether it can be written and is not locked, and repeat the command.",
+        ) from error
 
 
 async def _view(managers: Managers, settings: Settings, actor: Actor) -> View:

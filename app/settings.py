@@ -272,6 +272,11 @@ class Settings(BaseSettings):
     run_stale_seconds: kinds.Seconds = Field(
         default=30, description="Silence after which a run's process counts as gone."
     )
+    ttl_hours: kinds.Count = Field(
+        default=24,
+        description="Hours without a message after which `frontdesk cleanup` deletes a "
+        "conversation.",
+    )
     log_level: kinds.LogLevel = Field(default="info", description="Least severe log record shown.")
 
     @field_validator("provider_config")
