@@ -3,31 +3,26 @@
 Source: seed, persistence and cleanup; chat-contract.md 8, cleanup.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam as param
 
-from app.database import NO_OFFSET, Command, Connection, Query
+from app.database import Command, Connection, Query
 from app.store import Store, conversations
 from schema.events import ConversationId
 
 _BATCH = 200
 """Conversations deleted at a time: desks at work write in between."""
 
-# Nobody waits for it, and it waits for nobody: one that is being written in is not left alone.
-_LEFT_ALONE = Query[tuple[ConversationId]](
-    sa.select(conversations.c.id)
-    .where(
-        conversations.c.updated_at < param("before"),
-        conversations.c.lease_run_id.is_(None),
-    )
-    .limit(param("limit"))
-    .offset(NO_OFFSET)
-    .with_for_update(skip_locked=True)
+_IS_LEFT_ALONE = (conversations.c.updated_at < param("before")) & (
+    conversations.c.lease_run_id.is_(None)
 )
-_DELETE = Command(sa.delete(conversations).where(conversations.c.id == param("id")))
+_LEFT_ALONE = Query[tuple[ConversationId]](sa.select(conversations.c.id).where(_IS_LEFT_ALONE))
+# Asked again: a desk may have gone on with it meanwhile.
+_DELETE = Command(sa.delete(conversations).where(conversations.c.id == param("id"), _IS_LEFT_ALONE))
 
 
 async def clean_up(store: Store, before: datetime) -> int:
@@ -36,13 +31,13 @@ async def clean_up(store: Store, before: datetime) -> int:
     Their entries, runs and events go along; one with a run at work stays. Raises: DatabaseFailed;
     then the batches before it are deleted.
     """
+    found = await store.read(lambda connection: connection.read(_LEFT_ALONE, {"before": before}))
     deleted = 0
-    while batch := await store.writer.submit(partial(_delete_batch, before=before)):
-        deleted += batch
+    for start in range(0, len(found), _BATCH):
+        ids = [id for (id,) in found[start : start + _BATCH]]
+        deleted += await store.writer.submit(partial(_delete, ids=ids, before=before))
     return deleted
 
 
-def _delete_batch(connection: Connection, before: datetime) -> int:
-    found = connection.read(_LEFT_ALONE, {"before": before, "limit": _BATCH})
-    connection.write_all(_DELETE, [{"id": id} for (id,) in found])
-    return len(found)
+def _delete(connection: Connection, ids: Sequence[ConversationId], before: datetime) -> int:
+    return sum(connection.write(_DELETE, {"id": id, "before": before}) for id in ids)

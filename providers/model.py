@@ -46,7 +46,8 @@ _REST_S = 3.0
 class LiteLLMProvider:
     """A model of any vendor that LiteLLM knows, e.g. ``{"model": "mistral/mistral-large-latest"}``.
 
-    One instance may serve any number of runs; it keeps connections, and nothing of a run.
+    One instance may serve any number of runs, of which it keeps nothing. Inside ``opened`` it keeps
+    connections; without it each completion has its own.
     """
 
     prefix: ClassVar[str | None] = None

@@ -186,12 +186,12 @@ def _key(group: Group, rows: From, tables: Tables) -> _Sql:
     table, column = rows.join(group.hops), group.column.column
     if group.part is None:
         return tables.comparable(table, column)
-    value = tables.finite(table, column)
     is_moment = group.column.type == "datetime"
     if tables.dialect.name == "sqlite":
-        value = tables.equatable(table, column) if is_moment else value
+        value = tables.equatable(table, column)
         zone = parameter(ZONE, _TEXT) if is_moment else _NULL
         return sa.Function(PART, value, sa.literal_column(f"'{group.part}'"), zone, type_=_WHOLE)
+    value = tables.finite(table, column)
     if is_moment:
         stored = bare_type(column.type.dialect_impl(tables.dialect))
         if not (isinstance(stored, sa.DateTime) and stored.timezone):

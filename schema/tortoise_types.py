@@ -191,7 +191,7 @@ class _WithoutZone(_Ordered):
 
 def _in_utc(value: ColumnElement[object], zone: tzinfo | None) -> ColumnElement[object]:
     text = sa.type_coerce(value, sa.String())
-    # As Tortoise takes it, which has no zones but those of the database of zones.
+    # Tortoise's zones are those of the time zone database, whose names hold no quotes.
     name = str(zone or UTC)
     without = text.concat(sa.literal_column("'+00:00'"))
     if name != "UTC":

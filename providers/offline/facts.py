@@ -96,7 +96,6 @@ class Page(_Facts):
 
     data: list[JsonObject]
     total_count: int
-    has_more: bool = False
 
 
 _SEARCHED = TypeAdapter(list[Manager])

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from commands import run_here
 from databases import execute, rows
-from turns import ANN, BOB, CALL, RESULT, Clock, Gate, hosting, play, read, script
+from turns import ANN, BOB, CALL, RESULT, Clock, Gate, hosting, play, read, script, wall_clock
 
-from app import cleanup
 from app.cleanup import clean_up
 from app.database import DatabaseFailed
 from app.entries import NewEntry
@@ -63,20 +62,16 @@ async def test_a_conversation_with_a_run_at_work_stays(url: str) -> None:
         assert b'"done"' in await read(host, run)
 
 
-async def test_many_are_deleted_in_batches_while_others_start(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cleanup, "_BATCH", 3)
-    clock = Clock()
-    async with hosting(url, now=clock) as host, Store.open(url) as store:
-        for _ in range(10):
-            await play(host, conversation_id="new")
-        clock.move(60)
-        before = clock()
+async def test_many_are_deleted_in_batches_while_others_start(url: str) -> None:
+    columns = "id, owner, created_at, updated_at, next_seq, lease_fence"
+    moment = "'2026-05-04 12:00:00.000000'"
+    old = ", ".join(f"('{number}', 'o', {moment}, {moment}, 1, 0)" for number in range(450))
+    execute(url, f"INSERT INTO chat_conversations ({columns}) VALUES {old}")
+    async with hosting(url) as host, Store.open(url) as store:
         async with asyncio.TaskGroup() as group:
-            deleting = group.create_task(clean_up(store, before))
+            deleting = group.create_task(clean_up(store, wall_clock() - timedelta(hours=24)))
             starting = [group.create_task(play(host, conversation_id="new")) for _ in range(5)]
-    assert deleting.result() == 10
+    assert deleting.result() == 450
     kept = {str(id) for (id,) in rows(url, "SELECT id FROM chat_conversations")}
     assert kept == {task.result().conversation_id for task in starting}
 
