@@ -178,6 +178,7 @@ class FakeVendor:
         """Serve until the vendor is closed; what goes wrong here is raised there."""
         loop, is_over = asyncio.get_running_loop(), asyncio.Event()
         connections: set[Connection] = set()
+        serving: set[asyncio.Task[None]] = set()
         async with asyncio.TaskGroup() as group:
 
             def connected(connection: Connection) -> None:
@@ -185,7 +186,7 @@ class FakeVendor:
                 if is_over.is_set():
                     connection.reset()
                 else:
-                    group.create_task(self._serve(connection, len(connections)))
+                    serving.add(group.create_task(self._serve(connection, len(connections))))
 
             server = await loop.create_server(lambda: protocol(connected), "127.0.0.1", 0)
             port = server.sockets[0].getsockname()[1]
@@ -195,12 +196,12 @@ class FakeVendor:
             try:
                 await is_over.wait()
             finally:
+                # A server that is closed loses a connection that it is just accepting.
+                while accepting := asyncio.all_tasks() - {asyncio.current_task(), *serving}:
+                    await asyncio.wait(accepting)
                 server.close()
                 for connection in connections:
                     connection.reset()
-                # One that is just being accepted is not among them yet.
-                if others := asyncio.all_tasks() - {asyncio.current_task()}:
-                    await asyncio.wait(others)
 
     async def _serve(self, connection: Connection, number: int) -> None:
         """Answer the requests of one connection until either side closes it."""

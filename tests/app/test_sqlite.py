@@ -116,10 +116,14 @@ async def test_if_sqlite_itself_rolls_back_all_jobs_of_the_commit_are_told(store
         connection.write(Command(sa.text("ROLLBACK")))
         raise DatabaseFailed("disk I/O error")
 
+    # While the writer is busy all three queue up, and so share a commit.
+    are_queued = threading.Event()
+    busy = store.writer.submit(lambda _: are_queued.wait(5))
     jobs = [note("a"), break_down, note("b")]
-    results = await asyncio.gather(
-        *(store.writer.submit(job) for job in jobs), return_exceptions=True
-    )
+    waiting = [store.writer.submit(job) for job in jobs]
+    are_queued.set()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    await asyncio.gather(busy, return_exceptions=True)  # it may share it too
     assert [str(result) for result in results] == ["disk I/O error"] * 3
     await store.writer.submit(note("after"))
     assert await store.read(notes) == ["after"]

@@ -164,6 +164,13 @@ async def test_moments_come_back_in_utc_and_to_the_microsecond(store: Store) -> 
 
 
 async def test_a_thousand_small_writes_do_not_block_the_event_loop(store: Store) -> None:
+    # A busy machine may hold up one of the rounds; a writer that blocks holds up each.
+    assert min([await _longest_wait(store, first) for first in (0, 1000, 2000)]) < 0.5
+    assert len(await store.read(notes)) == 3000
+
+
+async def _longest_wait(store: Store, first: int) -> float:
+    """Write a thousand notes, and return by how much the event loop was late at most."""
     loop = asyncio.get_running_loop()
     latest = 0.0
 
@@ -176,7 +183,7 @@ async def test_a_thousand_small_writes_do_not_block_the_event_loop(store: Store)
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         beating = group.create_task(beat())
-        await asyncio.gather(*(store.writer.submit(note(str(number))) for number in range(1000)))
+        jobs = [note(str(number)) for number in range(first, first + 1000)]
+        await asyncio.gather(*map(store.writer.submit, jobs))
         beating.cancel()
-    assert len(await store.read(notes)) == 1000
-    assert latest < 0.5
+    return latest
